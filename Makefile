@@ -1,0 +1,65 @@
+# One entry for people and the build server. `make demo` and `make test` do all the set-up they need.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench messages requirements clients spark sim traces docs format
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+QUICK := not peer and not spark and not crash and not slow
+SEED ?= 0
+SEEDS ?= 1000
+
+help: ## say what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
+
+$(STAMP): pyproject.toml requirements-dev.lock
+	python3 scripts/make_venv.py $(VENV)
+	touch $@
+
+setup: $(STAMP) ## make the virtual environment with everything in it
+
+demo: $(STAMP) ## the main job on real data: a secured node, 336,776 flights, Spark, a Parquet lake, a report
+	sh scripts/need.sh java
+	$(BIN)/barnabas demo
+
+test: $(STAMP) ## every test, real Kafka and Spark included
+	sh scripts/need.sh java javac mvn kcat
+	$(BIN)/python -m pytest -p no:cacheprovider
+
+check: $(STAMP) ## the inner loop: format, lint, types, imports, quick tests
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -n 2 -m "$(QUICK)" --durations=3
+
+format: $(STAMP) ## format and fix what can be fixed
+	$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+bench: $(STAMP) ## measure against Apache Kafka in the same run; writes docs/benchmarks.md and the README's table
+	sh scripts/need.sh java mvn
+	$(BIN)/python -m bench
+
+messages: $(STAMP) ## write the message modules anew from the definitions in Kafka's jars
+	sh scripts/need.sh java mvn
+	$(BIN)/python -m tools.regenerate
+
+requirements: $(STAMP) ## print each requirement with the tests that prove it, into docs/status.md
+	$(BIN)/python tools/requirements_status.py
+
+docs: $(STAMP) ## write the configuration reference anew from its table
+	$(BIN)/python tools/configuration_reference.py
+
+clients: $(STAMP) ## real clients and Kafka's tools against a node of ours
+	sh scripts/need.sh java javac mvn kcat
+	$(BIN)/python -m pytest tests/clients
+
+spark: $(STAMP) ## the Spark source and sink, and the demo
+	sh scripts/need.sh java
+	$(BIN)/python -m pytest tests/spark tests/demo
+
+sim: $(STAMP) ## seeded simulations, SEEDS seeds from SEED on
+	BARNABAS_SEED=$(SEED) BARNABAS_SEEDS=$(SEEDS) $(BIN)/python -m pytest -q -m sim
+
+traces: $(STAMP) ## rewrite the expected halves of tests/traces
+	BARNABAS_REWRITE_TRACES=1 $(BIN)/python -m pytest -q tests -k trace
