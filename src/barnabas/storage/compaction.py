@@ -1,0 +1,54 @@
+"""Compacting a node's logs in turn, the filthiest first; a log that cannot be read is left alone from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from barnabas.model.topic_partition import TopicPartition
+from barnabas.storage.cleaner import Cleaner, CleanerSettings, CleaningAbortedError, CleaningResult
+from barnabas.storage.cleaner_schedule import LogToClean, filthiest
+from barnabas.storage.log import Log
+from barnabas.wire.errors import ApiError, ProtocolError
+
+log = structlog.get_logger("kafka.log.cleaner")
+
+
+class Compaction:
+    """cleaned: told each log after it was compacted. uncleanable: the logs given up, until the next start."""
+
+    def __init__(self, cleaned: Callable[[Log], None]) -> None:
+        self._cleaned = cleaned
+        self.uncleanable: set[TopicPartition] = set()
+
+    def run(self, logs: Mapping[TopicPartition, Log], now_ms: int, settings: CleanerSettings) -> list[CleaningResult]:
+        """Compact each log that needs it, once; gives what was done."""
+        results: list[CleaningResult] = []
+        done = set(self.uncleanable)
+        while True:
+            usable = [one for tp, one in list(logs.items()) if tp not in done and not one.is_offline]
+            chosen = filthiest(usable, now_ms)
+            if chosen is None:
+                return results
+            done.add(chosen.log.topic_partition)
+            result = self._clean(chosen, now_ms, settings)
+            if result is not None:
+                results.append(result)
+
+    def _clean(self, chosen: LogToClean, now_ms: int, settings: CleanerSettings) -> CleaningResult | None:
+        one = chosen.log
+        cleaner = Cleaner(one, chosen.first_dirty, chosen.first_uncleanable, now_ms, settings)
+        try:
+            result = one.guarded("compacting", cleaner.clean)
+        except CleaningAbortedError as e:
+            log.info("compaction given up", partition=str(one.topic_partition), why=str(e))
+            return None
+        except (ApiError, ProtocolError) as e:
+            log.warning("log is not compacted any more", partition=str(one.topic_partition), reason=str(e))
+            self.uncleanable.add(one.topic_partition)
+            return None
+        one.cleaner_offset = result.end_offset
+        log.info("compacted", partition=str(one.topic_partition), **result._asdict())
+        self._cleaned(one)
+        return result
