@@ -1,0 +1,91 @@
+"""All that a shard of `__consumer_offsets` says: which groups there are, and their offsets.
+
+An image is frozen and its maps are persistent, so that the committed one can be kept beside the newest. A
+group of the classic protocol in it is live: what happens between two of its records is soft state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from immutables import Map
+
+from barnabas.core.groups import records
+from barnabas.core.groups.classic import ClassicGroup
+from barnabas.core.groups.offsets import CommittedOffset, OffsetsImage, Place
+from barnabas.core.replicated import ReplayTable, replays
+from barnabas.wire.records.group_metadata_key import GroupMetadataKey
+from barnabas.wire.records.group_metadata_value import GroupMetadataValue
+from barnabas.wire.records.legacy_offset_commit_key import LegacyOffsetCommitKey
+from barnabas.wire.records.legacy_offset_commit_value import LegacyOffsetCommitValue
+from barnabas.wire.records.offset_commit_key import OffsetCommitKey
+from barnabas.wire.records.offset_commit_value import OffsetCommitValue
+
+NO_PRODUCER: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ShardImage:
+    """Groups by id, and their offsets."""
+
+    groups: Map[str, ClassicGroup] = field(default_factory=Map)
+    offsets: OffsetsImage = field(default_factory=OffsetsImage)
+
+    def with_group(self, group: ClassicGroup) -> ShardImage:
+        """Give the image with the group in it."""
+        return replace(self, groups=self.groups.set(group.group_id, group))
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Where a record stands. now_ms is what a group counts from that the record creates only by naming it."""
+
+    offset: int
+    producer_id: int = NO_PRODUCER
+    now_ms: int = 0
+
+
+@replays(GroupMetadataKey)
+def group_metadata(image: ShardImage, key: GroupMetadataKey, value: GroupMetadataValue | None, at: At) -> ShardImage:
+    """A generation of a group, or the end of the group."""
+    if value is not None:
+        return image.with_group(records.group_from(key.group, value))
+    if key.group not in image.groups:
+        return image
+    return replace(image, groups=image.groups.delete(key.group))
+
+
+@replays(OffsetCommitKey)
+def offset_commit(image: ShardImage, key: OffsetCommitKey, value: OffsetCommitValue | None, at: At) -> ShardImage:
+    """A committed offset, or its end. A group that only commits comes to be by that."""
+    place = Place(key.group, key.topic, key.partition)
+    if value is None:
+        return replace(image, offsets=image.offsets.remove(place))
+    if key.group not in image.groups:
+        image = image.with_group(ClassicGroup(key.group, at.now_ms))
+    committed = CommittedOffset.from_record(at.offset, value)
+    if at.producer_id == NO_PRODUCER:
+        return ShardImage(image.groups, image.offsets.put(place, committed))
+    return replace(image, offsets=image.offsets.put_pending(place, at.producer_id, committed))
+
+
+@replays(LegacyOffsetCommitKey)
+def legacy_offset_commit(
+    image: ShardImage, key: LegacyOffsetCommitKey, value: LegacyOffsetCommitValue | None, at: At
+) -> ShardImage:
+    """The same from before Kafka 0.9, under another key."""
+    modern = None
+    if value is not None:
+        modern = OffsetCommitValue(
+            offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
+        )
+    return offset_commit(image, OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition), modern, at)
+
+
+REPLAYS: Final = ReplayTable[ShardImage]((group_metadata, offset_commit, legacy_offset_commit))
+
+
+def end_transaction(image: ShardImage, producer_id: int, *, commit: bool) -> ShardImage:
+    """Give the image after a transaction's marker."""
+    return replace(image, offsets=image.offsets.end_transaction(producer_id, commit=commit))

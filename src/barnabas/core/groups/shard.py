@@ -1,0 +1,255 @@
+"""One partition of `__consumer_offsets` as a machine: requests, deadlines and log records in, `Step`s out.
+
+Hard state is the image and changes by replay alone, but for one case that is Kafka's own: a group comes into
+the image when its first member does, and its first record follows in the same step. If that step's records
+do not get into the log, the shell puts the earlier image back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from barnabas.core.groups import image as images
+from barnabas.core.groups import joining, offset_requests, records, syncing
+from barnabas.core.groups.classic import EMPTY, ClassicGroup
+from barnabas.core.groups.config import GroupConfig
+from barnabas.core.groups.deadlines import Deadlines
+from barnabas.core.groups.image import REPLAYS, At, ShardImage
+from barnabas.core.groups.joining import Joining
+from barnabas.core.groups.rebalance import (
+    NO_MEMBER_ID,
+    Action,
+    CleanUp,
+    CompleteJoin,
+    ExpireMember,
+    ExpireSync,
+    ExtendInitialJoin,
+    Rebalance,
+    refused_join,
+)
+from barnabas.core.groups.step import Now, Step, Turn
+from barnabas.model.ports import NewUuid
+from barnabas.model.uuid import Uuid
+from barnabas.wire.coordinator_records import CoordinatorRecord
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.delete_groups import DeletableGroupResult
+from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_CLEAN_UP_KEY: Final = ("clean-up",)
+
+
+class GroupShard:
+    """The groups of one partition. next_deadline_ms is on the monotonic clock."""
+
+    def __init__(self, config: GroupConfig, new_uuid: NewUuid) -> None:
+        self.config = config
+        self.image = ShardImage()
+        self._deadlines: Deadlines[Action] = Deadlines()
+        self._rebalance = Rebalance(config, self._deadlines, new_uuid)
+
+    # the log
+
+    def replay(self, record: CoordinatorRecord, at: At) -> bool:
+        """Take one record in; False for kinds of groups that this release does not serve: they stay in the log."""
+        if type(record.key) not in REPLAYS:
+            return False
+        self.image = REPLAYS.replay(self.image, record.key, record.value, at)
+        return True
+
+    def end_transaction(self, producer_id: int, *, commit: bool) -> None:
+        """Take a transaction's marker in."""
+        self.image = images.end_transaction(self.image, producer_id, commit=commit)
+
+    def loaded(self, now: Now) -> Step[None]:
+        """Begin to serve: expect the members that the log names, and plan the first clean-up."""
+        turn = Turn(now)
+        for _, group in sorted(self.image.groups.items()):
+            self._rebalance.loaded(turn, group)
+        self._plan_clean_up(now)
+        return turn.step()
+
+    def unload(self, now: Now) -> Step[None]:
+        """Stop serving: everybody who waits is sent away."""
+        turn = Turn(now)
+        for _, group in sorted(self.image.groups.items()):
+            self._rebalance.unload(turn, group)
+        self._deadlines.clear()
+        self.image = ShardImage()
+        return turn.step()
+
+    # time
+
+    def next_deadline_ms(self) -> int | None:
+        """Give when, on the monotonic clock, `tick` has something to do next."""
+        return self._deadlines.next_ms()
+
+    def tick(self, now: Now) -> Step[None] | None:
+        """Do the one most overdue thing, or give None when nothing is due. Call until None."""
+        action = self._deadlines.pop_due(now.monotonic_ms)
+        if action is None:
+            return None
+        if isinstance(action, CleanUp):
+            return self._clean_up(now)
+        turn = Turn(now)
+        group = self.image.groups.get(action.group_id)
+        if group is not None:
+            self._act(turn, group, action)
+        return turn.step()
+
+    def _act(self, turn: Turn, group: ClassicGroup, action: Action) -> None:
+        match action:
+            case ExpireMember(member_id=member_id):
+                self._rebalance.expire_member(turn, group, member_id)
+            case CompleteJoin():
+                self._rebalance.complete_join(turn, group)
+            case ExtendInitialJoin():
+                self._rebalance.extend_initial_join(turn, group, action)
+            case ExpireSync():
+                self._rebalance.expire_sync(turn, group, action)
+
+    def _plan_clean_up(self, now: Now) -> None:
+        self._deadlines.schedule(
+            _CLEAN_UP_KEY, now.monotonic_ms + self.config.offsets_retention_check_interval_ms, CleanUp()
+        )
+
+    def _clean_up(self, now: Now) -> Step[None]:
+        made: list[CoordinatorRecord] = []
+        for _, group in sorted(self.image.groups.items()):
+            tombstones, all_gone = offset_requests.expired(self.config, self.image, group, now.wall_ms)
+            made += tombstones
+            if all_gone and group.state is EMPTY:
+                made.append(records.group_tombstone(group.group_id))
+                self._rebalance.forget_group(group)
+        self._plan_clean_up(now)
+        return Step(tuple(made), atomic=False)
+
+    # members
+
+    def join(self, asked: Joining, now: Now) -> Step[None]:
+        """Answer or park a JoinGroup. The group comes to be with its first member."""
+        request = asked.request
+        if not request.group_id:
+            return self._refuse_join(asked, ErrorCode.INVALID_GROUP_ID, now)
+        config = self.config
+        if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
+            return self._refuse_join(asked, ErrorCode.INVALID_SESSION_TIMEOUT, now)
+        group = self.image.groups.get(request.group_id)
+        if group is None and request.member_id != NO_MEMBER_ID:
+            return self._refuse_join(asked, ErrorCode.UNKNOWN_MEMBER_ID, now)
+        turn = Turn(now)
+        if group is not None:
+            joining.join(self._rebalance, turn, group, asked)
+            return turn.step()
+        group = ClassicGroup(request.group_id, now.wall_ms)
+        self.image = self.image.with_group(group)
+        joining.join(self._rebalance, turn, group, asked)
+        if not turn.records:
+
+            def stored(error: ErrorCode, then_at: Now) -> Step[None]:
+                then = Turn(then_at)
+                if error is not ErrorCode.NONE:
+                    then.reply(asked.waiter, refused_join("", error))
+                return then.step()
+
+            turn.store(records.new_group(group), stored)
+        return turn.step()
+
+    def _refuse_join(self, asked: Joining, error: ErrorCode, now: Now) -> Step[None]:
+        turn = Turn(now)
+        turn.reply(asked.waiter, refused_join(asked.request.member_id, error))
+        return turn.step()
+
+    def sync(self, request: SyncGroupRequest, waiter: object, now: Now) -> Step[None]:
+        """Answer or park a SyncGroup."""
+        turn = Turn(now)
+        group = self.image.groups.get(request.group_id)
+        if not request.group_id:
+            turn.reply(waiter, SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
+        elif group is None:
+            turn.reply(waiter, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        else:
+            syncing.sync(self._rebalance, turn, group, request, waiter)
+        return turn.step()
+
+    def heartbeat(self, request: HeartbeatRequest, now: Now) -> Step[HeartbeatResponse]:
+        """Answer a Heartbeat; raises what is wrong with the member."""
+        _require_id(request.group_id)
+        group = self.image.groups.get(request.group_id)
+        if group is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        turn = Turn(now)
+        return turn.step(syncing.heartbeat(self._rebalance, turn, group, request))
+
+    def leave(self, request: LeaveGroupRequest, now: Now) -> Step[LeaveGroupResponse]:
+        """Let members go; old versions' single member stands in `members` as well."""
+        _require_id(request.group_id)
+        group = self.image.groups.get(request.group_id)
+        if group is None:
+            unknown = [
+                MemberResponse(
+                    member_id=who.member_id,
+                    group_instance_id=who.group_instance_id,
+                    error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+                )
+                for who in request.members
+            ]
+            return Step(response=LeaveGroupResponse(members=unknown))
+        turn = Turn(now)
+        return turn.step(syncing.leave(self._rebalance, turn, group, request))
+
+    # offsets
+
+    def commit_offsets(self, request: OffsetCommitRequest, version: int, now: Now) -> Step[OffsetCommitResponse]:
+        """Commit offsets; raises what keeps this member from it. Without a generation, no group is needed."""
+        group = self.image.groups.get(request.group_id)
+        generation = request.generation_id_or_member_epoch
+        if group is not None:
+            syncing.check_commit(group, request.member_id, request.group_instance_id, generation)
+            member = group.members.get(request.member_id)
+            if member is not None and offset_requests.extends_session(group):
+                self._rebalance.heard_of(Turn(now), group, member)
+        elif generation >= 0:
+            # Only since v9 do clients know what GROUP_ID_NOT_FOUND means here.
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION)
+        made, response = offset_requests.commit(self.config, request, now.wall_ms)
+        return Step(tuple(made), response)
+
+    def fetch_stable_offsets(self, request: OffsetFetchRequestGroup) -> Step[OffsetFetchResponseGroup]:
+        """Give the newest offsets; those that an open transaction may still change say so."""
+        return Step(response=offset_requests.fetch(self.image, request, require_stable=True))
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Step[OffsetDeleteResponse]:
+        """Delete offsets of topics that the group does not read."""
+        _require_id(request.group_id)
+        made, response = offset_requests.delete(self.image, request)
+        return Step(tuple(made), response)
+
+    def delete_groups(self, group_ids: Iterable[str]) -> Step[Sequence[DeletableGroupResult]]:
+        """Delete groups that have no members, and their offsets."""
+        made: list[CoordinatorRecord] = []
+        results = []
+        for group_id in group_ids:
+            error = ErrorCode.NONE
+            try:
+                made += offset_requests.delete_group(self.image, group_id)
+            except ApiError as e:
+                error = e.code
+            else:
+                self._rebalance.forget_group(self.image.groups[group_id])
+            results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+        return Step(tuple(made), results)
+
+    def topics_deleted(self, deleted: Iterable[tuple[str, Uuid]]) -> Step[None]:
+        """Forget the offsets of topics that are gone: (name, id)."""
+        return Step(tuple(offset_requests.of_deleted_topics(self.image, deleted)), atomic=False)
+
+
+def _require_id(group_id: str) -> None:
+    if not group_id:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID)

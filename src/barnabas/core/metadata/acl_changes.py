@@ -1,0 +1,136 @@
+"""What CreateAcls and DeleteAcls decide, and which rules a filter matches (KIP-290, KIP-801)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.core.metadata.acls import AclsImage, acl_record
+from barnabas.core.metadata.limits import MAX_RECORDS_PER_REQUEST, check_batch
+from barnabas.core.replicated import Decision, VersionedRecord
+from barnabas.model.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from barnabas.model.ports import NewUuid
+from barnabas.model.uuid import Uuid
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+
+
+def create_acls(image: AclsImage, wanted: Sequence[AclBinding], new_uuid: NewUuid) -> Decision[list[ApiError | None]]:
+    """Add the rules that are not there yet; the answer says of each, in order, why not. A rule that exists is fine."""
+    records: list[VersionedRecord] = []
+    results: list[ApiError | None] = []
+    made: set[AclBinding] = set()
+    taken: set[Uuid] = set()
+    for binding in wanted:
+        refusal = refused_acl(binding)
+        results.append(refusal)
+        if refusal is None and binding not in image.ids and binding not in made:
+            acl_id = new_uuid()
+            while acl_id in image.by_id or acl_id in taken:
+                acl_id = new_uuid()
+            taken.add(acl_id)
+            made.add(binding)
+            records.append(acl_record(acl_id, binding))
+    return Decision(check_batch(records), results)
+
+
+def refused_acl(binding: AclBinding) -> ApiError | None:
+    """Say why this cannot be a rule (INVALID_REQUEST); None when it can."""
+    why = _wrong_resource(binding.pattern) or _wrong_grant(binding)
+    return None if why is None else ApiError(ErrorCode.INVALID_REQUEST, why)
+
+
+def _wrong_resource(pattern: ResourcePattern) -> str | None:
+    if pattern.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
+        return f"a rule names one resource type, not {pattern.resource_type.name}"
+    if pattern.resource_type is ResourceType.CLUSTER and pattern.name != CLUSTER_NAME:
+        return f"the only CLUSTER resource is {CLUSTER_NAME}, not {pattern.name!r}"
+    if not pattern.name:
+        return "a rule needs the name of a resource, or * for all"
+    if pattern.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        return f"a rule's pattern is LITERAL or PREFIXED, not {pattern.pattern_type.name}"
+    return None
+
+
+def _wrong_grant(binding: AclBinding) -> str | None:
+    if binding.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
+        return f"a rule names one operation, or ALL; not {binding.operation.name}"
+    if binding.permission_type not in (AclPermissionType.ALLOW, AclPermissionType.DENY):
+        return f"a rule allows or denies; not {binding.permission_type.name}"
+    if ":" not in binding.principal:
+        return f"{binding.principal!r} is not a principal: want Type:name, for example User:alice"
+    return None
+
+
+FilterResult = list[AclBinding] | ApiError
+"""What one filter removed, or why it is refused."""
+
+
+def delete_acls(image: AclsImage, filters: Sequence[AclBindingFilter]) -> Decision[list[FilterResult]]:
+    """Remove every rule that a filter matches, for each filter in order; ApiError when they are too many (H-20)."""
+    results: list[FilterResult] = []
+    removed: dict[Uuid, None] = {}
+    for wanted in filters:
+        refusal = refused_filter(wanted)
+        if refusal is not None:
+            results.append(refusal)
+            continue
+        found = matching(image, wanted)
+        removed.update((acl_id, None) for acl_id, _ in found)
+        if len(removed) > MAX_RECORDS_PER_REQUEST:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"more than {MAX_RECORDS_PER_REQUEST} rules match, which one request may not delete; nothing was "
+                "deleted: use narrower filters, one after the other",
+            )
+        results.append([binding for _, binding in found])
+    records = (VersionedRecord(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in removed)
+    return Decision(tuple(records), results)
+
+
+def refused_filter(wanted: AclBindingFilter) -> ApiError | None:
+    """Say why this cannot be a filter (INVALID_REQUEST): something in it is UNKNOWN; None when it can."""
+    for part in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission_type):
+        if part.name == "UNKNOWN":
+            return ApiError(ErrorCode.INVALID_REQUEST, f"the filter has a {type(part).__name__} that is not known")
+    return None
+
+
+def matching(image: AclsImage, wanted: AclBindingFilter) -> list[tuple[Uuid, AclBinding]]:
+    """Give the rules that the filter matches, by id."""
+    return [(acl_id, binding) for acl_id, binding in sorted(image.by_id.items()) if matches(wanted, binding)]
+
+
+def matches(wanted: AclBindingFilter, binding: AclBinding) -> bool:
+    """Say whether the filter matches the rule; the pattern type MATCH means every pattern that covers the name."""
+    return (
+        _matches_pattern(wanted, binding.pattern)
+        and wanted.principal in (None, binding.principal)
+        and wanted.host in (None, binding.host)
+        and wanted.operation in (AclOperation.ANY, binding.operation)
+        and wanted.permission_type in (AclPermissionType.ANY, binding.permission_type)
+    )
+
+
+def _matches_pattern(wanted: AclBindingFilter, pattern: ResourcePattern) -> bool:
+    if wanted.resource_type not in (ResourceType.ANY, pattern.resource_type):
+        return False
+    covering = wanted.pattern_type is PatternType.MATCH
+    if not covering and wanted.pattern_type not in (PatternType.ANY, pattern.pattern_type):
+        return False
+    if wanted.name is None:
+        return True
+    if not covering:
+        return wanted.name == pattern.name
+    if pattern.pattern_type is PatternType.LITERAL:
+        return pattern.name in (wanted.name, WILDCARD)
+    return wanted.name.startswith(pattern.name)

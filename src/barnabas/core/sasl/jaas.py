@@ -1,0 +1,114 @@
+"""The value of `sasl.jaas.config`: one login module, a control flag, options, a semicolon."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+CONTROL_FLAGS: Final = ("required", "requisite", "sufficient", "optional")
+_USER_PREFIX: Final = "user_"
+
+
+@dataclass(frozen=True, slots=True)
+class LoginModule:
+    """A login module with its options; these hold passwords, so they stay out of the repr."""
+
+    name: str
+    control_flag: str
+    options: Mapping[str, str] = field(repr=False)
+
+    @property
+    def username(self) -> str | None:
+        """The user that a client, or a broker towards other brokers, logs in as."""
+        return self.options.get("username")
+
+    @property
+    def password(self) -> str | None:
+        """The password that belongs to `username`."""
+        return self.options.get("password")
+
+    def user_passwords(self) -> dict[str, str]:
+        """Give user -> password from a server's `user_NAME="PASSWORD"` options of PLAIN."""
+        start = len(_USER_PREFIX)
+        return {key[start:]: value for key, value in self.options.items() if key.startswith(_USER_PREFIX)}
+
+
+class JaasError(ValueError):
+    """The text is not a JAAS entry; the message never quotes a value of it."""
+
+
+def parse_jaas(text: str) -> LoginModule:
+    """Give the one login module that `text` describes; JaasError when there is none, or another one after it."""
+    tokens = _tokens(text)
+    if not tokens:
+        raise JaasError("no login module: want 'MODULE required option=\"value\";'")
+    if tokens[0][0] != "word":
+        raise JaasError("a JAAS entry starts with the login module's class name")
+    if len(tokens) < 2 or tokens[1][1].lower() not in CONTROL_FLAGS:
+        raise JaasError(f"the login module is followed by one of {', '.join(CONTROL_FLAGS)}")
+    options, end = _options(tokens)
+    if end != len(tokens):
+        raise JaasError("more than one login module: want one")
+    return LoginModule(tokens[0][1], tokens[1][1].lower(), options)
+
+
+def format_jaas(module: str, options: Mapping[str, str]) -> str:
+    """Give the entry that `parse_jaas` reads back, all values quoted."""
+    body = " ".join(f'{key}="{_escape(value)}"' for key, value in options.items())
+    return f"{module} required {body};" if body else f"{module} required;"
+
+
+def _options(tokens: list[tuple[str, str]]) -> tuple[dict[str, str], int]:
+    options: dict[str, str] = {}
+    at = 2
+    while at < len(tokens) and tokens[at] != ("mark", ";"):
+        key = tokens[at]
+        if key[0] == "mark":
+            raise JaasError(f"an option name is expected where {key[1]!r} stands")
+        value = tokens[at + 1 : at + 3]
+        if len(value) < 2 or value[0] != ("mark", "=") or value[1][0] == "mark":
+            raise JaasError(f'option {key[1]!r} has no value: want {key[1]}="value"')
+        options[key[1]] = value[1][1]
+        at += 3
+    if at >= len(tokens):
+        raise JaasError("the entry does not end with a semicolon")
+    return options, at + 1
+
+
+# Java's StreamTokenizer, as JAAS uses it: quoted strings in either quote, bare words, // and /* */ comments, and
+# '/' alone starting a comment to the end of the line.
+_TOKEN: Final = re.compile(
+    r"(?P<space>[\x00-\x20]+|//[^\r\n]*|/\*.*?\*/|/[^\r\n]*)"
+    r"|\"(?P<double>(?:[^\"\\\r\n]|\\.)*)\""
+    r"|'(?P<single>(?:[^'\\\r\n]|\\.)*)'"
+    r"|(?P<word>[A-Za-z0-9_$.\-\u00a0-\U0010ffff]+)"
+    r"|(?P<mark>.)",
+    re.DOTALL,
+)
+_ESCAPE: Final = re.compile(r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))", re.DOTALL)
+_ESCAPES: Final = {"a": "\x07", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\x0b"}
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup or ""
+        if kind in ("double", "single"):
+            found.append(("text", _ESCAPE.sub(_unescape, match[kind])))
+        elif kind != "space":
+            found.append((kind, match[kind]))
+    return found
+
+
+def _unescape(match: re.Match[str]) -> str:
+    if match[1]:
+        return chr(int(match[1], 8))
+    return _ESCAPES.get(match[2], match[2])
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")

@@ -1,0 +1,10 @@
+"""The SASL mechanisms that this release speaks; a new one is a module here and a line in `MECHANISMS`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.core.sasl.mechanisms import plain
+from barnabas.core.sasl.mechanisms.scram import SCRAM_SHA_256, SCRAM_SHA_512
+
+MECHANISMS: Final = (plain.NAME, SCRAM_SHA_256.name, SCRAM_SHA_512.name)
