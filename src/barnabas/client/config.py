@@ -1,0 +1,364 @@
+"""What a client is told: Kafka's keys in Java's spelling, with librdkafka's understood as well.
+
+Values may be `${file:PATH:key}` (a key of a properties file) or `${env:NAME}`; they are read when a connection is
+made, on the machine that makes it, so that a configuration can travel without its secrets.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from barnabas.core.sasl.jaas import JaasError, parse_jaas
+from barnabas.model.config import (
+    MASKED,
+    ConfigError,
+    ConfigKey,
+    ConfigTable,
+    ConfigType,
+    Password,
+    at_least,
+    between,
+    one_of,
+    parse_properties,
+)
+
+_B, _S, _I, _L, _LIST, _P = (
+    ConfigType.BOOLEAN,
+    ConfigType.STRING,
+    ConfigType.INT,
+    ConfigType.LONG,
+    ConfigType.LIST,
+    ConfigType.PASSWORD,
+)
+_Key = ConfigKey
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+CLIENT_KEYS: Final = ConfigTable(
+    _Key("bootstrap.servers", _LIST, [], "host:port of some nodes, separated by commas; the rest is found out."),
+    _Key("client.id", _S, "barnabas", "A name that logs and quotas of the nodes know this client by."),
+    _Key("client.rack", _S, "", "Where this client stands; sent with fetches."),
+    _Key(
+        "security.protocol",
+        _S,
+        "PLAINTEXT",
+        f"How to talk to the nodes: {', '.join(PROTOCOLS)}.",
+        validator=one_of(*PROTOCOLS, ignore_case=True),
+    ),
+    _Key("sasl.mechanism", _S, "GSSAPI", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."),
+    _Key("sasl.jaas.config", _P, None, "Java's way to give user name and password to a mechanism."),
+    _Key("sasl.username", _S, None, "librdkafka's way to give the user name."),
+    _Key("sasl.password", _P, None, "librdkafka's way to give the password."),
+    _Key("ssl.truststore.location", _S, None, "The file of certificate authorities to trust."),
+    _Key("ssl.truststore.password", _P, None, "What opens the trust store."),
+    _Key("ssl.truststore.type", _S, "JKS", "JKS, PKCS12 or PEM."),
+    _Key("ssl.truststore.certificates", _P, None, "The authorities themselves, as PEM."),
+    _Key("ssl.keystore.location", _S, None, "The file with this client's key and certificate."),
+    _Key("ssl.keystore.password", _P, None, "What opens the key store."),
+    _Key("ssl.keystore.type", _S, "JKS", "JKS, PKCS12 or PEM."),
+    _Key("ssl.keystore.key", _P, None, "This client's key itself, as PEM (PKCS #8)."),
+    _Key("ssl.keystore.certificate.chain", _P, None, "This client's certificates themselves, as PEM."),
+    _Key("ssl.key.password", _P, None, "What opens the key inside the key store."),
+    _Key("ssl.protocol", _S, "TLSv1.3", "The newest TLS to offer."),
+    _Key("ssl.enabled.protocols", _LIST, ["TLSv1.2", "TLSv1.3"], "The TLS versions to offer."),
+    _Key("ssl.cipher.suites", _LIST, None, "The cipher suites to offer; all when not set."),
+    _Key("ssl.endpoint.identification.algorithm", _S, "https", "https checks the host name; empty does not."),
+    _Key("request.timeout.ms", _I, 30_000, "How long to wait for one answer.", validator=at_least(0)),
+    _Key("default.api.timeout.ms", _I, 60_000, "How long to try one operation.", validator=at_least(0)),
+    _Key("socket.connection.setup.timeout.ms", _L, 10_000, "How long to wait for a connection."),
+    _Key("retry.backoff.ms", _L, 100, "How long to wait before the first retry.", validator=at_least(0)),
+    _Key("retry.backoff.max.ms", _L, 1_000, "How long to wait between retries at most.", validator=at_least(0)),
+    _Key("metadata.max.age.ms", _L, 300_000, "When to ask for metadata again.", validator=at_least(0)),
+    _Key("send.buffer.bytes", _I, 131_072, "SO_SNDBUF; -1 leaves it to the system.", validator=at_least(-1)),
+    _Key("receive.buffer.bytes", _I, 65_536, "SO_RCVBUF; -1 leaves it to the system.", validator=at_least(-1)),
+    # Producer.
+    _Key("acks", _S, "all", "0, 1 or all: who has a record before it counts.", validator=one_of("0", "1", "-1", "all")),
+    _Key("enable.idempotence", _B, True, "Whether a retried batch is recognised."),
+    _Key(
+        "compression.type",
+        _S,
+        "none",
+        "none, gzip, snappy, lz4 or zstd.",
+        validator=one_of("none", "gzip", "snappy", "lz4", "zstd"),
+    ),
+    _Key("batch.size", _I, 16_384, "How many bytes a batch gathers at most.", validator=at_least(0)),
+    _Key("linger.ms", _L, 5, "How long a batch waits for more records.", validator=at_least(0)),
+    _Key("buffer.memory", _L, 33_554_432, "How many bytes may wait to be sent.", validator=at_least(0)),
+    _Key("max.request.size", _I, 1_048_576, "How large a request may be.", validator=at_least(0)),
+    _Key("max.block.ms", _L, 60_000, "How long a send may wait for room or metadata.", validator=at_least(0)),
+    _Key("delivery.timeout.ms", _I, 120_000, "How long a record may take in all.", validator=at_least(0)),
+    _Key("retries", _I, 2_147_483_647, "How often a batch is tried again.", validator=at_least(0)),
+    _Key(
+        "max.in.flight.requests.per.connection",
+        _I,
+        5,
+        "How many requests a node may owe an answer to.",
+        validator=at_least(1),
+    ),
+    # Consumer.
+    _Key("group.id", _S, None, "The group whose offsets are used."),
+    _Key("group.instance.id", _S, None, "A name that makes a member static (KIP-345)."),
+    _Key("auto.offset.reset", _S, "latest", "Where to start without an offset: earliest, latest or none."),
+    _Key("enable.auto.commit", _B, True, "Whether offsets are committed on the way."),
+    _Key("auto.commit.interval.ms", _I, 5_000, "How often they are.", validator=at_least(0)),
+    _Key("isolation.level", _S, "read_uncommitted", "read_uncommitted or read_committed."),
+    _Key("fetch.min.bytes", _I, 1, "How much a fetch waits for.", validator=at_least(0)),
+    _Key("fetch.max.bytes", _I, 52_428_800, "How much a fetch gives at most.", validator=at_least(0)),
+    _Key("fetch.max.wait.ms", _I, 500, "How long a fetch waits.", validator=at_least(0)),
+    _Key("max.partition.fetch.bytes", _I, 1_048_576, "How much of a partition at most.", validator=at_least(0)),
+    _Key("session.timeout.ms", _I, 45_000, "When a silent member is out.", validator=at_least(1)),
+    _Key("heartbeat.interval.ms", _I, 3_000, "How often a member says it lives.", validator=at_least(1)),
+    _Key("max.poll.interval.ms", _I, 300_000, "How long a rebalance may take.", validator=at_least(1)),
+    _Key("max.poll.records", _I, 500, "How many records a poll gives.", validator=between(1, 2_147_483_647)),
+    _Key(
+        "partition.assignment.strategy",
+        _LIST,
+        ["range"],
+        "How a group shares partitions out: range, roundrobin (Java's class names are understood).",
+    ),
+)
+"""Every key that a client here acts on."""
+
+_LIBRDKAFKA: Final[Mapping[str, str]] = {
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+    "compression.codec": "compression.type",
+    "request.required.acks": "acks",
+    "queue.buffering.max.ms": "linger.ms",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "message.send.max.retries": "retries",
+    "message.max.bytes": "max.request.size",
+    "max.in.flight": "max.in.flight.requests.per.connection",
+    "fetch.wait.max.ms": "fetch.max.wait.ms",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "socket.send.buffer.bytes": "send.buffer.bytes",
+    "socket.receive.buffer.bytes": "receive.buffer.bytes",
+    "ssl.key.pem": "ssl.keystore.key",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "enable.ssl.certificate.verification": "enable.ssl.certificate.verification",
+}
+_LIBRDKAFKA_FILES: Final = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
+_VALUES: Final[Mapping[tuple[str, str], str]] = {
+    ("ssl.endpoint.identification.algorithm", "none"): "",
+    ("auto.offset.reset", "smallest"): "earliest",
+    ("auto.offset.reset", "beginning"): "earliest",
+    ("auto.offset.reset", "largest"): "latest",
+    ("auto.offset.reset", "end"): "latest",
+    ("auto.offset.reset", "error"): "none",
+}
+_REFERENCE: Final = re.compile(r"\$\{(file|env):([^}]*)\}")
+_SECRET: Final = re.compile(r"password|secret|jaas|\.key$|\.key\.pem$|^ssl\.keystore\.key|token")
+
+
+class HostPort(NamedTuple):
+    """Where a node listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class SaslCredentials(NamedTuple):
+    """Who a client says it is."""
+
+    mechanism: str
+    username: str
+    password: Password
+
+
+@dataclass(frozen=True)
+class ClientConfig:
+    """Settings of a client. properties: as they were given, references unresolved; safe to print and to pickle."""
+
+    properties: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str], **more: str) -> ClientConfig:
+        """Give the configuration of these settings; ConfigError for a value that can already be seen to be wrong.
+
+        more: settings on top, `_` standing for `.`: from_properties(props, group_id="g").
+        """
+        merged = dict(properties) | {key.replace("_", "."): value for key, value in more.items()}
+        config = cls(merged)
+        for name, text in _javas_spelling(merged).items():
+            key = CLIENT_KEYS.get(name)
+            if key is not None and not _REFERENCE.search(text):
+                key.parse(text)
+        return config
+
+    def __repr__(self) -> str:
+        shown = {k: MASKED if _SECRET.search(k) else v for k, v in self.properties.items()}
+        return f"ClientConfig({shown})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"properties": self.properties}  # resolved secrets do not travel
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def with_properties(self, **more: str) -> ClientConfig:
+        """Give the same configuration with some settings changed, `_` standing for `.`."""
+        return ClientConfig.from_properties(self.properties, **more)
+
+    @cached_property
+    def java_properties(self) -> Mapping[str, str]:
+        """Give all settings in Java's spelling, references resolved: what TLS contexts are made from."""
+        spelled = _javas_spelling(self.properties) | _key_pair_files(self.properties)
+        return {k: resolve_references(v) for k, v in spelled.items()}
+
+    @cached_property
+    def _values(self) -> Mapping[str, Any]:
+        return CLIENT_KEYS.parse(self.java_properties).values
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def integer(self, key: str) -> int:
+        """Give a number."""
+        value: int = self._values[key]
+        return value
+
+    def text(self, key: str) -> str | None:
+        """Give a text, None when it is not set."""
+        value: str | None = self._values[key]
+        return value
+
+    @property
+    def unknown(self) -> Mapping[str, str | None]:
+        """Give the settings that mean nothing here, each with the one that was probably meant."""
+        return {
+            key: CLIENT_KEYS.nearest(key)
+            for key in _javas_spelling(self.properties)
+            if key not in CLIENT_KEYS and key != "enable.ssl.certificate.verification"
+        }
+
+    @cached_property
+    def bootstrap(self) -> tuple[HostPort, ...]:
+        """Give the nodes to start from; ConfigError when there is none or one cannot be read."""
+        servers: list[str] = self._values["bootstrap.servers"]
+        if not servers:
+            raise ConfigError("bootstrap.servers is not set: want host:port of a node, such as localhost:9092")
+        return tuple(parse_host_port(server) for server in servers)
+
+    @property
+    def security_protocol(self) -> str:
+        """Give PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        protocol: str = self._values["security.protocol"]
+        return protocol.upper()
+
+    @property
+    def uses_tls(self) -> bool:
+        """Say whether connections are encrypted."""
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def sasl(self) -> SaslCredentials | None:
+        """Give who this client says it is; None without SASL, ConfigError when name or password is missing."""
+        if not self.security_protocol.startswith("SASL"):
+            return None
+        mechanism: str = self._values["sasl.mechanism"]
+        username, password = self.text("sasl.username"), self._values["sasl.password"]
+        jaas: Password | None = self._values["sasl.jaas.config"]
+        if username is None and jaas is not None:
+            username, password = _from_jaas(jaas)
+        if username is None or password is None:
+            raise ConfigError(
+                f"security.protocol is {self.security_protocol}, but there is no user name and password: set "
+                "sasl.jaas.config, or sasl.username and sasl.password"
+            )
+        return SaslCredentials(mechanism.upper(), username, password)
+
+
+def load_properties_file(path: str | Path) -> dict[str, str]:
+    """Give the pairs of a Java properties file; ConfigError when it cannot be read."""
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except OSError as e:
+        raise ConfigError(f"cannot read the properties file {path}: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read the properties file {path}: it is not UTF-8 text") from None
+
+
+def parse_host_port(text: str) -> HostPort:
+    """Give what `host:port` or `[::1]:port` says; ConfigError when it says neither."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ConfigError(f"bootstrap.servers: {text!r} is not host:port, such as localhost:9092")
+    return HostPort(host, int(port))
+
+
+def resolve_references(text: str) -> str:
+    """Give `text` with each `${env:NAME}` and `${file:PATH:key}` in it replaced; ConfigError when one is not there."""
+
+    def one(match: re.Match[str]) -> str:
+        kind, what = match.groups()
+        if kind == "env":
+            if what not in os.environ:
+                raise ConfigError(f"${{env:{what}}}: there is no environment variable {what}")
+            return os.environ[what]
+        path, _, key = what.rpartition(":")
+        if not path:
+            raise ConfigError(f"${{file:{what}}}: want ${{file:PATH:key}}")
+        pairs = load_properties_file(path)
+        if key not in pairs:
+            raise ConfigError(f"${{file:{what}}}: there is no key {key} in {path}")
+        return pairs[key]
+
+    return _REFERENCE.sub(one, text)
+
+
+def _from_jaas(jaas: Password) -> tuple[str | None, Password | None]:
+    try:
+        module = parse_jaas(jaas.secret)
+    except JaasError as e:
+        raise ConfigError(f"sasl.jaas.config: {e}") from None
+    return module.username, None if module.password is None else Password(module.password)
+
+
+def _javas_spelling(properties: Mapping[str, str]) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for key, value in properties.items():
+        name = _LIBRDKAFKA.get(key, key)
+        if name not in _LIBRDKAFKA_FILES and name != "enable.ssl.certificate.verification":
+            out[name] = _VALUES.get((name, value), value)
+    if "ssl.ca.location" in properties:
+        out |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": properties["ssl.ca.location"]}
+    if "ssl.truststore.certificates" in out:
+        out.setdefault("ssl.truststore.type", "PEM")
+    if "ssl.keystore.key" in out:
+        out.setdefault("ssl.keystore.type", "PEM")
+    if properties.get("enable.ssl.certificate.verification", "true").lower() == "false":
+        raise ConfigError(
+            "enable.ssl.certificate.verification=false is refused here: name the authority in ssl.ca.location instead"
+        )
+    return out
+
+
+def _key_pair_files(properties: Mapping[str, str]) -> dict[str, str]:
+    certificate, key = (properties.get(f"ssl.{part}.location") for part in ("certificate", "key"))
+    if certificate is None and key is None:
+        return {}
+    if certificate is None or key is None:
+        raise ConfigError("ssl.certificate.location and ssl.key.location must be set both or not at all")
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": _read_text(certificate),
+        "ssl.keystore.key": _read_text(key),
+    }
+
+
+def _read_text(path: str) -> str:
+    resolved = resolve_references(path)
+    try:
+        return Path(resolved).read_text(encoding="utf-8")
+    except OSError as e:
+        raise ConfigError(f"cannot read {resolved}: {e.strerror}") from None
