@@ -1,0 +1,137 @@
+"""A broker's life as the controller sees it: registered, unfenced, and fenced again before it stops (KIP-631)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from barnabas.model.features import SUPPORTED_FEATURES
+from barnabas.model.uuid import Uuid
+from barnabas.server.config import PROTOCOLS, Endpoint
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from barnabas.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+
+if TYPE_CHECKING:
+    from barnabas.server.controller_channel import LocalChannel
+
+log = structlog.get_logger("kafka.server.BrokerLifecycle")
+
+UNREGISTERED: Final = -1
+SHUT_DOWN_INTERVAL_S: Final = 0.02
+
+
+class RegistrationRefusedError(Exception):
+    """The controller does not take this broker; says why."""
+
+
+class BrokerLifecycle:
+    """Registration and heartbeats of this broker."""
+
+    def __init__(
+        self,
+        channel: LocalChannel,
+        *,
+        node_id: int,
+        cluster_id: str,
+        rack: str | None,
+        incarnation_id: Uuid,
+        interval_ms: int,
+        metadata_offset: Callable[[], int],
+        offline_dirs: Callable[[], Sequence[Uuid]],
+    ) -> None:
+        self._channel = channel
+        self._node_id = node_id
+        self._cluster_id = cluster_id
+        self._rack = rack
+        self._incarnation_id = incarnation_id
+        self._interval_s = interval_ms / 1000
+        self._metadata_offset = metadata_offset
+        self._offline_dirs = offline_dirs
+        self._wake = asyncio.Event()
+        self.epoch = UNREGISTERED
+        self.fenced = True
+
+    async def register(
+        self, endpoints: Sequence[Endpoint], directories: Sequence[Uuid], previous_epoch: int = UNREGISTERED
+    ) -> None:
+        """Tell the controller who we are; RegistrationRefusedError when it will not have us.
+
+        previous_epoch: of the last clean stop, -1 after any other end: then records may be missing here (KIP-966).
+        """
+        request = BrokerRegistrationRequest(
+            broker_id=self._node_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=[
+                Listener(
+                    name=e.listener_name,
+                    host=e.host,
+                    port=e.port,
+                    security_protocol=PROTOCOLS.index(e.security_protocol),
+                )
+                for e in endpoints
+            ],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in SUPPORTED_FEATURES.items()
+            ],
+            rack=self._rack,
+            log_dirs=list(directories),
+            previous_broker_epoch=previous_epoch,
+        )
+        answer: BrokerRegistrationResponse = await self._channel.call(request, BrokerRegistrationRequest.MAX_VERSION)
+        if answer.error_code:
+            raise RegistrationRefusedError(f"the controller refuses this broker: {ErrorCode(answer.error_code).name}")
+        self.epoch = answer.broker_epoch
+
+    async def unfence(self) -> None:
+        """Ask to be let in until the controller says that we are."""
+        while self.fenced:
+            await self._beat(want_fence=False)
+
+    async def run(self) -> None:
+        """Send heartbeats until cancelled; `hurry` sends the next one at once."""
+        while True:
+            try:
+                await asyncio.wait_for(self._wake.wait(), self._interval_s)
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            await self._beat(want_fence=False)
+
+    def hurry(self) -> None:
+        """Send the next heartbeat at once, for example because a log directory failed."""
+        self._wake.set()
+
+    async def shut_down(self) -> None:
+        """Ask to leave until the controller lets us: leaderships have moved, and we are fenced."""
+        while True:
+            answer = await self._beat(want_fence=False, want_shut_down=True)
+            if answer.should_shut_down or answer.error_code:
+                return
+            await asyncio.sleep(SHUT_DOWN_INTERVAL_S)
+
+    async def _beat(self, *, want_fence: bool, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+        request = BrokerHeartbeatRequest(
+            broker_id=self._node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._metadata_offset(),
+            want_fence=want_fence,
+            want_shut_down=want_shut_down,
+            offline_log_dirs=list(self._offline_dirs()),
+        )
+        answer: BrokerHeartbeatResponse = await self._channel.call(request, BrokerHeartbeatRequest.MAX_VERSION)
+        if answer.error_code:
+            log.warning("heartbeat refused", error=ErrorCode(answer.error_code).name)
+        else:
+            self.fenced = answer.is_fenced
+        return answer

@@ -1,0 +1,82 @@
+"""What the active controller has at hand when it decides: heartbeats, the schema of configs, chance and fresh ids.
+
+And what it does by itself: it fences silent brokers, and gives leadership back to preferred replicas.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from barnabas.core.metadata.elections import balance_leaders
+from barnabas.core.metadata.heartbeats import BrokerHeartbeats
+from barnabas.core.metadata.registrations import fence_stale_broker
+from barnabas.core.metadata.topic_changes import TopicPlans
+from barnabas.model.ports import Clock
+from barnabas.server.config import NodeConfig
+from barnabas.server.config_schema import NodeConfigSchema
+from barnabas.server.controller import Controller
+from barnabas.server.format import random_uuid
+from barnabas.wire.errors import ApiError
+
+log = structlog.get_logger("kafka.controller")
+
+_CHECKS_A_SESSION: Final = 8
+"""Silent brokers are looked for so often in a session's time."""
+
+
+class ClusterChanges:
+    """See the module. Made when the controller has become active; `run` is its task, handlers use the rest."""
+
+    def __init__(self, config: NodeConfig, clock: Clock, controller: Controller) -> None:
+        self._config = config
+        self._clock = clock
+        self._controller = controller
+        self.schema = NodeConfigSchema(config)
+        self.heartbeats = BrokerHeartbeats(config["broker.session.timeout.ms"])
+        own_id = config.node_id if config.is_broker else None
+        self.heartbeats.activate(controller.image, clock.monotonic_ms(), own_id=own_id)
+        self.plans = TopicPlans(
+            schema=self.schema,
+            new_uuid=random_uuid,
+            random_below=random.randrange,
+            num_partitions=config["num.partitions"],
+            replication_factor=config["default.replication.factor"],
+        )
+
+    def now_ms(self) -> int:
+        """Give the clock that sessions are measured by."""
+        return self._clock.monotonic_ms()
+
+    def kraft_version(self) -> int:
+        """Give the level of `kraft.version`, which the Raft layer keeps."""
+        return self._controller.driver.node.control.kraft_version.last.value
+
+    async def run(self) -> None:
+        """Look after the cluster for as long as this node is the active controller."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._fence_silent_brokers(), name="broker sessions")
+            if self._config["auto.leader.rebalance.enable"]:
+                group.create_task(self._balance_leaders(), name="leader balance")
+
+    async def _fence_silent_brokers(self) -> None:
+        interval_s = max(1, self.heartbeats.session_ms // _CHECKS_A_SESSION) / 1000
+        while True:
+            await asyncio.sleep(interval_s)
+            with suppress(ApiError):  # not the active controller for now: its successor looks after them
+                while await self._controller.write(
+                    lambda image: fence_stale_broker(image, self.schema, self.heartbeats, self.now_ms())
+                ):
+                    log.warning("fenced a broker that was silent for too long")
+
+    async def _balance_leaders(self) -> None:
+        interval_s = self._config["leader.imbalance.check.interval.seconds"]
+        while True:
+            await asyncio.sleep(interval_s)
+            with suppress(ApiError):
+                while await self._controller.write(lambda image: balance_leaders(image, self.schema)):
+                    pass

@@ -1,0 +1,16 @@
+"""The configuration table of a node: Kafka 4.3's keys, a module a subject."""
+
+from typing import Final
+
+from barnabas.model.config import ConfigTable
+from barnabas.server.config_keys import accepted, general, groups, logs, quorum, quotas, security
+
+TABLE: Final = ConfigTable(
+    *general.KEYS,
+    *security.KEYS,
+    *logs.KEYS,
+    *groups.KEYS,
+    *quorum.KEYS,
+    *quotas.KEYS,
+    *accepted.KEYS,
+)

@@ -1,0 +1,205 @@
+"""What a handler knows of its request: who asks, from where, in which version, and the node that serves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from barnabas.model.acl import AclOperation, ResourceType
+from barnabas.model.principal import KafkaPrincipal
+from barnabas.wire.api_keys import ApiRow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.core.authorizer.standard import StandardAuthorizer
+    from barnabas.core.metadata.image import MetadataImage
+    from barnabas.model.ports import Clock
+    from barnabas.server.authorization import Authz
+    from barnabas.server.cluster_changes import ClusterChanges
+    from barnabas.server.config import NodeConfig
+    from barnabas.server.controller import Controller
+    from barnabas.server.fetch_sessions import FetchSessions
+    from barnabas.server.group_coordinator import GroupCoordinator
+    from barnabas.server.metrics import ServerMetrics
+    from barnabas.server.partitions import Partitions
+    from barnabas.server.producer_ids import ProducerIds
+    from barnabas.server.router import Router
+    from barnabas.server.throttle import Throttle
+    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.wire.errors import ErrorCode
+
+
+class SupportedFeature(NamedTuple):
+    """A feature, and the levels of it that this node can run."""
+
+    name: str
+    min_version: int
+    max_version: int
+
+
+class LiveBroker(NamedTuple):
+    """A broker as a client of some listener sees it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Services(Protocol):
+    """What a node offers those who serve requests: they know this, and nothing else of it.
+
+    config: as it is now, dynamic settings included; static_config: as the node was started. controller, changes: for
+    handlers of the controller.
+    """
+
+    config: NodeConfig
+    static_config: NodeConfig
+    clock: Clock
+    cluster_id: str
+    principal: KafkaPrincipal
+    controller: Controller
+    changes: ClusterChanges
+    log_dirs: LogDirs
+    partitions: Partitions
+    groups: GroupCoordinator
+    fetch_sessions: FetchSessions
+    producer_ids: ProducerIds
+    metrics: ServerMetrics
+    quotas: Throttle
+
+    def image(self) -> MetadataImage:
+        """Give the committed metadata as this node has taken it up."""
+        ...
+
+    def authorizer(self) -> StandardAuthorizer | None:
+        """Give the authorizer of the moment; None when everybody may do everything."""
+        ...
+
+    def router_of(self, listener_name: str) -> Router:
+        """Give the router behind a listener."""
+        ...
+
+    def supported_features(self) -> list[SupportedFeature]:
+        """Give the features that this node can run."""
+        ...
+
+    def live_brokers(self, listener_name: str) -> list[LiveBroker]:
+        """Give the brokers that serve, at their addresses on that listener, by id."""
+        ...
+
+    def live_broker_ids(self) -> frozenset[int]:
+        """Give the ids of the brokers that serve."""
+        ...
+
+    def random_live_broker(self) -> int:
+        """Give any live broker: what clients are told is the controller (KIP-590), -1 when there is none."""
+        ...
+
+    def has_listener(self, broker_id: int, listener_name: str) -> bool:
+        """Say whether a broker listens under that name."""
+        ...
+
+    def leader_and_epoch(self, topic: str, partition: int) -> tuple[int, int]:
+        """Give who leads a partition and since which epoch; (-1, -1) when there is no such partition."""
+        ...
+
+    async def auto_create(self, names: Sequence[str], ctx: RequestContext) -> dict[str, ErrorCode]:
+        """Create topics in the name of a client that asked for them."""
+        ...
+
+    async def ensure_internal_topic(self, name: str) -> None:
+        """Create one of the cluster's own topics unless it is there."""
+        ...
+
+
+@dataclass(slots=True)
+class ClientConnection:
+    """What is known of the peer for as long as its connection lasts.
+
+    host: its IP as text. listener_name, security_protocol: where it came in. software_*: what its ApiVersions said
+    (KIP-511). idle requests carry "" there.
+    """
+
+    id: str
+    host: str
+    port: int
+    listener_name: str
+    security_protocol: str
+    principal: KafkaPrincipal
+    privileged: bool = False
+    software_name: str = ""
+    software_version: str = ""
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One request under way. version may be lowered by the router when the client asked for one it does not know."""
+
+    node: Services
+    connection: ClientConnection
+    row: ApiRow
+    version: int
+    correlation_id: int
+    client_id: str | None
+    authz: Authz
+    forwarded_by: KafkaPrincipal | None = None
+    throttle_ms: int = 0
+    waited_ns: int = 0
+    """How long of the time since `started_ns` nobody worked on the request."""
+    started_ns: int = field(default_factory=perf_counter_ns)
+
+    @property
+    def principal(self) -> KafkaPrincipal:
+        """Give who asks."""
+        return self.authz.principal
+
+    @property
+    def host(self) -> str:
+        """Give the IP, as text, of who asks."""
+        return self.authz.host
+
+    @property
+    def listener_name(self) -> str:
+        """Give the name of the listener that the request came in by."""
+        return self.connection.listener_name
+
+    @property
+    def privileged(self) -> bool:
+        """Say whether it came in over a listener of the quorum."""
+        return self.connection.privileged
+
+    def authorize(
+        self,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        audit: bool = True,
+        audit_denied: bool = True,
+    ) -> bool:
+        """Say whether the principal may; `audit` false for checks that only list rights (A-40)."""
+        return self.authz.authorize(operation, resource_type, name, audit=audit, audit_denied=audit_denied)
+
+    def authorize_many(
+        self,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        names: Iterable[str],
+        *,
+        audit: bool = True,
+        audit_denied: bool = True,
+    ) -> set[str]:
+        """Give those of `names` on which the principal may; `audit_denied` false when a listing is filtered."""
+        return self.authz.authorize_many(operation, resource_type, names, audit=audit, audit_denied=audit_denied)
+
+    def authorize_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Say whether there is any resource of that type on which the principal may."""
+        return self.authz.authorize_any(operation, resource_type)
+
+    def authorized_operations(self, resource_type: ResourceType, name: str) -> int:
+        """Give the operations the principal may do there, as KIP-430's bit field."""
+        return self.authz.authorized_operations(resource_type, name)

@@ -1,0 +1,160 @@
+"""Fetch sessions: what a consumer fetches is remembered, so that it names only what changes (KIP-227)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from barnabas.model.uuid import ZERO_UUID, Uuid
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
+
+INVALID_SESSION_ID: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+MIN_EVICTION_MS: Final = 120_000
+"""A session that has rested this long may be dropped for a new one; Kafka's fixed time."""
+MAX_EPOCH: Final = (1 << 31) - 1
+
+PartitionKey = tuple[str, Uuid, int]
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A partition that a fetch asks for, and what was last told about it (-1: nothing yet)."""
+
+    topic: str
+    topic_id: Uuid
+    request: FetchPartition
+    high_watermark: int = -1
+    log_start_offset: int = -1
+
+    @property
+    def key(self) -> PartitionKey:
+        """Give the name of the partition as its request spelled it."""
+        return (self.topic, self.topic_id, self.request.partition)
+
+    def worth_telling(self, answer: PartitionData) -> bool:
+        """Say whether an incremental answer must mention the partition, and remember what is told."""
+        news = bool(
+            answer.error_code
+            or (answer.records is not None and len(answer.records))
+            or answer.high_watermark != self.high_watermark
+            or answer.log_start_offset != self.log_start_offset
+            or answer.preferred_read_replica != -1
+            or answer.diverging_epoch.epoch != -1
+        )
+        self.high_watermark, self.log_start_offset = answer.high_watermark, answer.log_start_offset
+        if answer.error_code:
+            self.high_watermark = -1
+        return news
+
+
+@dataclass(slots=True)
+class FetchSession:
+    """What one consumer fetches. epoch: the one its next request must carry."""
+
+    id: int
+    epoch: int
+    by_topic_id: bool
+    last_used_ms: int
+    partitions: dict[PartitionKey, Wanted] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class FetchPlan:
+    """What a request asks for. session: None when nothing is remembered; incremental: only news is answered."""
+
+    wanted: Iterable[Wanted]
+    session: FetchSession | None = None
+    incremental: bool = False
+
+    @property
+    def session_id(self) -> int:
+        """Give the id that the answer carries."""
+        return self.session.id if self.session else INVALID_SESSION_ID
+
+
+class FetchSessions:
+    """The sessions of a broker, `slots` at most."""
+
+    def __init__(self, slots: int, now_ms: Callable[[], int], new_id: Callable[[], int]) -> None:
+        """new_id gives a random number from 1 to 2**31 - 1."""
+        self._slots = slots
+        self._now_ms = now_ms
+        self._new_id = new_id
+        self._sessions: dict[int, FetchSession] = {}
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def plan(self, request: FetchRequest, by_topic_id: bool) -> FetchPlan:
+        """Give what `request` asks for; ApiError when it names a session that is not (any more) its own."""
+        if request.session_epoch == FINAL_EPOCH:
+            self._sessions.pop(request.session_id, None)
+            return FetchPlan(_wanted(request))
+        if request.session_epoch == INITIAL_EPOCH:
+            self._sessions.pop(request.session_id, None)
+            return self._start(request, by_topic_id)
+        return self._go_on(request, by_topic_id)
+
+    def _start(self, request: FetchRequest, by_topic_id: bool) -> FetchPlan:
+        wanted = list(_wanted(request))
+        if not self._room():
+            return FetchPlan(wanted)
+        session = FetchSession(self._fresh_id(), 1, by_topic_id, self._now_ms(), {w.key: w for w in wanted})
+        self._sessions[session.id] = session
+        return FetchPlan(wanted, session)
+
+    def _go_on(self, request: FetchRequest, by_topic_id: bool) -> FetchPlan:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            raise ApiError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.by_topic_id != by_topic_id:
+            raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
+        session.last_used_ms = self._now_ms()
+        for wanted in _wanted(request):
+            known = session.partitions.get(wanted.key)
+            if known is None:
+                session.partitions[wanted.key] = wanted
+            else:
+                known.request = wanted.request
+        for topic in request.forgotten_topics_data:
+            for partition in topic.partitions:
+                session.partitions.pop((topic.topic, topic.topic_id, partition), None)
+        return FetchPlan(list(session.partitions.values()), session, incremental=True)
+
+    def rotate(self, session: FetchSession, told: Iterable[PartitionKey]) -> None:
+        """Put the partitions that an answer held last, so that the others have their turn."""
+        for key in told:
+            wanted = session.partitions.pop(key, None)
+            if wanted is not None:
+                session.partitions[key] = wanted
+
+    def _room(self) -> bool:
+        if self._slots <= 0:
+            return False
+        if len(self._sessions) < self._slots:
+            return True
+        oldest = min(self._sessions.values(), key=lambda s: s.last_used_ms)
+        if self._now_ms() - oldest.last_used_ms < MIN_EVICTION_MS:
+            return False
+        del self._sessions[oldest.id]
+        self.evictions += 1
+        return True
+
+    def _fresh_id(self) -> int:
+        while (found := self._new_id()) in self._sessions or found == INVALID_SESSION_ID:
+            pass
+        return found
+
+
+def _wanted(request: FetchRequest) -> Iterable[Wanted]:
+    for topic in request.topics:
+        for partition in topic.partitions:
+            yield Wanted(topic.topic, topic.topic_id or ZERO_UUID, partition)

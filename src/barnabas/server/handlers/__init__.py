@@ -1,0 +1,74 @@
+"""The APIs of each kind of listener, by module: the only lists there are. What is listed is served; what is not, is not
+offered. A module is loaded when its API is first asked for, so that a node starts without it.
+
+A forwardable API has no handler in BROKER: the router carries it to the controller (KIP-590).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+BROKER: Final = (
+    "produce",
+    "fetch",
+    "list_offsets",
+    "metadata",
+    "offset_commit",
+    "offset_fetch",
+    "find_coordinator",
+    "join_group",
+    "heartbeat",
+    "leave_group",
+    "sync_group",
+    "describe_groups",
+    "list_groups",
+    "sasl_handshake",
+    "api_versions",
+    "delete_records",
+    "init_producer_id",
+    "offset_for_leader_epoch",
+    "describe_acls",
+    "describe_configs",
+    "describe_log_dirs",
+    "sasl_authenticate",
+    "delete_groups",
+    "offset_delete",
+    "describe_client_quotas",
+    "describe_user_scram_credentials",
+    "describe_cluster",
+    "describe_producers",
+    "list_config_resources",
+    "describe_topic_partitions",
+)
+"""What clients are served, by API key."""
+
+CONTROLLER: Final = (
+    "sasl_handshake",
+    "api_versions",
+    "create_topics",
+    "delete_topics",
+    "describe_acls",
+    "create_acls",
+    "delete_acls",
+    "describe_configs",
+    "alter_configs",
+    "sasl_authenticate",
+    "create_partitions",
+    "elect_leaders",
+    "incremental_alter_configs",
+    "alter_partition_reassignments",
+    "list_partition_reassignments",
+    "alter_client_quotas",
+    "alter_user_scram_credentials",
+    "describe_quorum",
+    "alter_partition",
+    "update_features",
+    "describe_cluster",
+    "broker_registration",
+    "broker_heartbeat",
+    "unregister_broker",
+    "allocate_producer_ids",
+    "controller_registration",
+    "assign_replicas_to_dirs",
+)
+"""What the controller serves: its own listeners' peers, and requests forwarded by brokers."""

@@ -1,0 +1,65 @@
+"""ApiVersions v0-4 (v3 flexible, names the client and tells features). KIP-35, KIP-511, KIP-584."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from barnabas.model.features import KRAFT_VERSION
+from barnabas.server.router import ALWAYS_ALLOWED, handles
+from barnabas.wire.api_keys import PRODUCE_ADVERTISED_MIN_VERSION, ApiKey, ApiRow
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from barnabas.server.context import RequestContext
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@handles(ApiVersionsRequest, authz=ALWAYS_ALLOWED)
+def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
+    """List what this listener serves, from the router itself."""
+    if ctx.version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        ctx.connection.software_name, ctx.connection.software_version = name, version
+    node = ctx.node
+    supported = [
+        SupportedFeatureKey(name=f.name, min_version=f.min_version, max_version=f.max_version)
+        for f in node.supported_features()
+        if ctx.version >= 4 or f.min_version > 0  # v3 cannot carry a lowest version of 0
+    ]
+    return ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(api_key=row.key, min_version=_lowest(row), max_version=row.max_version)
+            for row in node.router_of(ctx.listener_name).rows()
+        ],
+        supported_features=supported if ctx.version >= 3 else [],
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in sorted(_finalized(ctx).items())
+        ]
+        if ctx.version >= 3
+        else [],
+        finalized_features_epoch=node.image().offset_epoch.offset if ctx.version >= 3 else -1,
+    )
+
+
+def _finalized(ctx: RequestContext) -> dict[str, int]:
+    """Give the finalized levels; kraft.version is the quorum's own, and not among the metadata (KIP-853)."""
+    levels = dict(ctx.node.image().features.finalized)
+    kraft_version = ctx.node.controller.kraft_version
+    return levels | {KRAFT_VERSION: kraft_version} if kraft_version else levels
+
+
+def _lowest(row: ApiRow) -> int:
+    # As Kafka does: older librdkafka takes a broker without Produce v0 for one that cannot compress (KIP-896).
+    return PRODUCE_ADVERTISED_MIN_VERSION if row.key is ApiKey.PRODUCE else row.min_version

@@ -1,0 +1,100 @@
+"""ListOffsets v1-11 (v2 isolation, v4 leader epochs, v7 max timestamp, v8 local, v9 tiered, v11 pending upload).
+
+KIP-79, KIP-734, KIP-405, KIP-1005.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from barnabas.model.acl import AclOperation, ResourceType
+from barnabas.server.partitions import Partition
+from barnabas.server.router import BY_HANDLER, handles
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.server.context import RequestContext
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+READ_COMMITTED: Final = 1
+FIRST_VERSIONS: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+"""From which version on a special timestamp has its meaning."""
+Found = tuple[int, int, int]
+"""(offset, timestamp, leader epoch); -1 where there is none."""
+NOTHING: Final[Found] = (-1, -1, -1)
+
+
+@handles(ListOffsetsRequest, authz=BY_HANDLER)
+def list_offsets(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
+    """Give an offset for each partition asked for."""
+    ctx.authz.decided = not request.topics
+    return ListOffsetsResponse(topics=[_topic(request, topic, ctx) for topic in request.topics])
+
+
+def _topic(request: ListOffsetsRequest, topic: ListOffsetsTopic, ctx: RequestContext) -> ListOffsetsTopicResponse:
+    allowed = ctx.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
+    times = Counter(partition.partition_index for partition in topic.partitions)
+    seen: set[int] = set()
+    answers = []
+    for partition in topic.partitions:
+        code = None if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if allowed and partition.partition_index in seen:
+            continue
+        if allowed and times[partition.partition_index] > 1:
+            code = ErrorCode.INVALID_REQUEST
+        seen.add(partition.partition_index)
+        answers.append(_partition(request, topic.name, partition, ctx, code))
+    return ListOffsetsTopicResponse(name=topic.name, partitions=answers)
+
+
+def _partition(
+    request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition, ctx: RequestContext, code: ErrorCode | None
+) -> ListOffsetsPartitionResponse:
+    answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    answer.offset = answer.timestamp = -1
+    try:
+        if code is not None:
+            raise ApiError(code)
+        if ctx.version < FIRST_VERSIONS.get(wanted.timestamp, 0):
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+        partition = ctx.node.partitions.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
+        offset, timestamp, epoch = _find(partition, wanted.timestamp, request.isolation_level == READ_COMMITTED)
+    except ApiError as e:
+        answer.error_code = e.code
+        return answer
+    answer.offset, answer.timestamp = offset, timestamp
+    if ctx.version >= 4:
+        answer.leader_epoch = epoch
+    return answer
+
+
+def _find(partition: Partition, timestamp: int, read_committed: bool) -> Found:
+    log = partition.log
+    end = partition.committed_end(read_committed=read_committed)
+    if timestamp == LATEST:
+        return end, -1, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        epoch = log.leader_epochs.epoch_for_offset(log.log_start_offset)
+        return log.log_start_offset, -1, -1 if epoch is None else epoch
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOTHING
+    if timestamp < 0 and timestamp != MAX_TIMESTAMP:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"no meaning is known for timestamp {timestamp}")
+    found = log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or (timestamp != MAX_TIMESTAMP and found[0] >= end):
+        return NOTHING
+    return found.offset, found.timestamp, -1 if found.leader_epoch is None else found.leader_epoch

@@ -1,0 +1,175 @@
+"""Produce v3-13 (v9 flexible, v10 leader hints, v13 topic ids). KIP-98, KIP-516, KIP-951.
+
+Record data is checked by its batch headers and copied once, into the page cache.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.model.acl import AclOperation, ResourceType
+from barnabas.model.uuid import ZERO_UUID
+from barnabas.server.partitions import INTERNAL_TOPICS
+from barnabas.server.router import BY_HANDLER, NO_ANSWER, NoAnswer, handles
+from barnabas.storage.log_validator import RecordsRefusedError
+from barnabas.wire.batch_header import BATCH_HEADER_SIZE, CURRENT_MAGIC, LOG_OVERHEAD, TRANSACTIONAL
+from barnabas.wire.compression import Compression
+from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
+from barnabas.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from barnabas.wire.primitives import Records
+
+if TYPE_CHECKING:
+    from barnabas.server.context import RequestContext
+
+ADMIN_CLIENT_ID = "__admin_client"
+"""The one client id that may write to internal topics, as in Kafka."""
+MAGIC_AT: Final = 16
+ATTRIBUTES_AT: Final = 22
+ZSTD_FROM: Final = 7
+"""The first version in which a batch may be compressed with zstd (KIP-110)."""
+_WITHOUT_LOG_START: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    }
+)
+"""Failures after which Kafka does not say where the log begins."""
+
+
+@handles(ProduceRequest, authz=BY_HANDLER)
+def produce(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | NoAnswer:
+    """Append each partition's batches; what fails, fails alone."""
+    refused = _refused_as_a_whole(request, ctx)
+    answers = [  # as in Kafka, a topic without partitions is not answered
+        TopicProduceResponse(
+            name=topic.name, topic_id=topic.topic_id, partition_responses=_topic(request, topic, ctx, refused)
+        )
+        for topic in request.topic_data
+        if topic.partition_data
+    ]
+    ctx.node.quotas.produced(ctx, sum(len(p.records or b"") for t in request.topic_data for p in t.partition_data))
+    if request.acks == 0:
+        wrong = next((p for t in answers for p in t.partition_responses if p.error_code), None)
+        if wrong is not None:
+            raise ProtocolError(f"acks=0, and a write failed: {ErrorCode(wrong.error_code).name}")
+        return NO_ANSWER
+    return ProduceResponse(responses=answers)
+
+
+def _refused_as_a_whole(request: ProduceRequest, ctx: RequestContext) -> ApiError | None:
+    ctx.authz.decided = not any(t.partition_data for t in request.topic_data) or request.transactional_id is not None
+    if request.transactional_id is not None:
+        if not ctx.authorize(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+            return ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return ApiError(ErrorCode.INVALID_TXN_STATE, "transactions are not offered by this release")
+    if request.acks not in (-1, 0, 1):
+        ctx.authz.decided = True
+        return ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; want 0, 1 or -1 (all)")
+    return None
+
+
+def _topic(
+    request: ProduceRequest, topic: TopicProduceData, ctx: RequestContext, refused: ApiError | None
+) -> list[PartitionProduceResponse]:
+    name = topic.name
+    if refused is None and ctx.version >= 13:
+        known = ctx.node.image().topics.by_id.get(topic.topic_id)
+        if known is None or topic.topic_id == ZERO_UUID:
+            ctx.authz.decided = True
+            refused = ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        else:
+            name = known.name
+    if refused is None:
+        refused = _refused_topic(name, ctx)
+    if refused is not None:
+        return [_failure(p.index, refused, ctx) for p in topic.partition_data]
+    return [_append(name, p, request.acks, ctx) for p in topic.partition_data]
+
+
+def _refused_topic(name: str, ctx: RequestContext) -> ApiError | None:
+    if not ctx.authorize(AclOperation.WRITE, ResourceType.TOPIC, name):
+        return ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT_ID:
+        return ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is the cluster's own, and clients cannot write to it"
+        )
+    return None
+
+
+def _append(topic: str, data: PartitionProduceData, acks: int, ctx: RequestContext) -> PartitionProduceResponse:
+    node = ctx.node
+    partition = None
+    try:
+        leader = node.partitions.leader(topic, data.index)
+        records = _one_batch(data.records, ctx.version)
+        partition = leader
+        info = node.partitions.append(partition, records, acks)
+    except ApiError as e:
+        failure = _failure(data.index, e, ctx, topic)
+        if partition is not None and ctx.version >= 5 and e.code not in _WITHOUT_LOG_START:
+            failure.log_start_offset = partition.log.log_start_offset
+        return failure
+    stats = node.metrics.topic(topic)
+    stats.bytes_in.count += len(records)
+    stats.messages_in.count += info.record_count
+    return PartitionProduceResponse(
+        index=data.index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time_ms,
+        log_start_offset=info.log_start_offset,
+    )
+
+
+def _size_at(records: memoryview, at: int) -> int:
+    return LOG_OVERHEAD + int.from_bytes(records[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
+
+
+def _one_batch(records: Records | None, version: int) -> memoryview:
+    """Give the records of a partition when they are one whole batch of the format in use; ApiError when not."""
+    if not isinstance(records, memoryview) or len(records) < BATCH_HEADER_SIZE:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a produce request must hold one batch for each partition")
+    if records[MAGIC_AT] != CURRENT_MAGIC:
+        code = ErrorCode.INVALID_RECORD if records[MAGIC_AT] < CURRENT_MAGIC else ErrorCode.CORRUPT_MESSAGE
+        raise ApiError(code, f"a batch has the format {records[MAGIC_AT]}; only 2 is accepted")
+    size = _size_at(records, 0)
+    if size > len(records):
+        raise ApiError(ErrorCode.INVALID_RECORD, f"a batch of {size} bytes came as {len(records)}")
+    if BATCH_HEADER_SIZE <= size <= len(records) - BATCH_HEADER_SIZE and size + _size_at(records, size) <= len(records):
+        raise ApiError(ErrorCode.INVALID_RECORD, "a produce request holds one batch for each partition, not more")
+    attributes = records[ATTRIBUTES_AT]
+    if attributes & TRANSACTIONAL:
+        raise ApiError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a batch belongs to a transaction, the request to none"
+        )
+    if version < ZSTD_FROM and attributes & 7 == Compression.ZSTD:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs version {ZSTD_FROM} of the request")
+    return records
+
+
+def _failure(index: int, error: ApiError, ctx: RequestContext, topic: str | None = None) -> PartitionProduceResponse:
+    answer = PartitionProduceResponse(index=index, error_code=error.code, base_offset=-1)
+    if ctx.version >= 8:
+        answer.error_message = error.message
+        if isinstance(error, RecordsRefusedError):
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=i, batch_index_error_message=why)
+                for i, why in error.record_errors
+            ]
+    if topic is not None and ctx.version >= 10 and error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        leader, epoch = ctx.node.leader_and_epoch(topic, index)
+        answer.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+    return answer

@@ -1,0 +1,58 @@
+"""A partition that this node leads, as a coordinator sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas.model.topic_partition import TopicPartition
+from barnabas.server.partitions import Partitions
+from barnabas.wire.record_batch import iter_headers
+
+
+class PartitionLog:
+    """`server.coordinator_log.CoordinatorLog` over a partition."""
+
+    def __init__(self, partitions: Partitions, tp: TopicPartition) -> None:
+        self._partitions = partitions
+        self._partition = partitions.leader(tp.topic, tp.partition)
+        self._log = self._partition.log
+
+    @property
+    def log_start_offset(self) -> int:
+        """Give the offset of the first record."""
+        return self._log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """Give the offset that the next record gets."""
+        return self._log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """Give the offset up to which all is committed."""
+        return self._log.high_watermark
+
+    @property
+    def max_batch_bytes(self) -> int:
+        """Give the size of the largest batch that is taken."""
+        return self._log.config.max_message_bytes
+
+    def append(self, batch: bytes) -> int:
+        """Append a batch and give its last offset; ApiError, and nothing changed, when it is not taken."""
+        return self._partitions.append_coordinator(self._partition.tp, batch)
+
+    def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
+        """Give whole batches from `offset` on (at least one), and the offset after them. May block."""
+        data = self._log.read(offset, max_bytes).records.read()
+        whole, following = 0, offset
+        for position, header in iter_headers(data, partial_tail=True):
+            whole, following = position + header.size, header.last_offset + 1
+        return data[:whole], following
+
+    def when_committed(self, wake: Callable[[], None]) -> None:
+        """Call `wake` after each move of the high watermark."""
+        self._partition.waiters.add(wake)
+
+    def forget(self, wake: Callable[[], None]) -> None:
+        """Call `wake` no more."""
+        self._partition.waiters.discard(wake)
