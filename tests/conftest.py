@@ -1,0 +1,47 @@
+"""Fixtures of the whole test run: real peers are started once and shared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from .peers.kafka import RealKafka
+from .peers.tools import ToolRunner, close_shared_runner, shared_runner
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each simulation with BARNABAS_SEEDS seeds (20), from BARNABAS_SEED (0) on; `make sim` asks for more."""
+    if "sim_seed" in metafunc.fixturenames:
+        first, count = int(os.environ.get("BARNABAS_SEED", "0")), int(os.environ.get("BARNABAS_SEEDS", "20"))
+        metafunc.parametrize("sim_seed", range(first, first + count))
+
+
+@pytest.fixture(scope="session")
+def real_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
+    """Give one Apache Kafka 4.3.1 for the run, with a listener of each security protocol, ACLs on.
+
+    The plain listener's ANONYMOUS and `admin` are super users; `alice` and `bob` have SCRAM credentials and
+    no ACLs. Tests share it: use topic, group and principal names of your own.
+    """
+    kafka = RealKafka(
+        tmp_path_factory.mktemp("real-kafka"),
+        listeners=("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL"),
+        scram_users={"alice": "alice-secret", "bob": "bob-secret"},
+        authorizer=True,
+    )
+    with kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="session")
+def java_tools() -> ToolRunner:
+    """Give the warm JVM that runs Kafka's own tools; `peers.tools.run_tool` uses the same one."""
+    return shared_runner()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _end_of_java_tools() -> Iterator[None]:
+    yield
+    close_shared_runner()
