@@ -1,0 +1,107 @@
+"""The command `barnabas`: a table of tools, each imported only when it is asked for (design D9)."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final
+
+import typer
+
+from barnabas.cli.errors import CliError
+from barnabas.model.config import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One tool. module: has `app` (a typer app with commands below it) or `command` (a function: a single command)."""
+
+    name: str
+    module: str
+    help: str
+
+
+COMMANDS: Final = (
+    Command("run", "barnabas.cli.run", "Run a node: secured and ready when no file is given."),
+    Command("storage", "barnabas.cli.storage", "Format data directories, and look into them."),
+    Command("topics", "barnabas.cli.topics", "Create, list, show, grow and delete topics."),
+    Command("configs", "barnabas.cli.configs", "Show and change settings."),
+    Command("acls", "barnabas.cli.acls", "List, add and remove rules of who may do what."),
+    Command("users", "barnabas.cli.users", "Create, list and delete users; set their quotas."),
+    Command("produce", "barnabas.cli.produce", "Write lines to a topic."),
+    Command("consume", "barnabas.cli.consume", "Print the records of topics."),
+    Command("groups", "barnabas.cli.groups", "Show consumer groups and their lag; move their offsets."),
+    Command("offsets", "barnabas.cli.offsets", "Show where logs begin and end."),
+    Command("delete-records", "barnabas.cli.delete_records", "Delete records before an offset."),
+    Command("quorum", "barnabas.cli.quorum", "Show the metadata quorum."),
+    Command("features", "barnabas.cli.features", "Show and change feature levels."),
+    Command("log-dirs", "barnabas.cli.log_dirs", "Show what lies in the brokers' log directories."),
+    Command("dump-log", "barnabas.cli.dump_log", "Print what is in segments, indexes and snapshots."),
+    Command("demo", "barnabas.demo.command", "Take real flights through a secured node into a Parquet lake."),
+    Command("doctor", "barnabas.cli.doctor", "Say what is missing on a machine or wrong with a data directory."),
+)
+"""Every tool, in the order in which `barnabas --help` lists them."""
+
+
+def build(requested: str | None) -> typer.Typer:
+    """Give the app with `requested` loaded; of the others only name and help line are there."""
+    app = typer.Typer(
+        name="barnabas",
+        help="A secured, Kafka-compatible streaming platform.",
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for command in COMMANDS:
+        if command.name == requested:
+            _load(app, command)
+        else:
+            app.command(command.name, help=command.help)(_not_loaded)
+    return app
+
+
+def _root() -> None:
+    # A callback keeps the sub-command form even while the table holds a single command.
+    pass
+
+
+def _not_loaded() -> None:
+    raise AssertionError("only names and help lines of commands that were not asked for are registered")
+
+
+def _load(app: typer.Typer, command: Command) -> None:
+    module = import_module(command.module)
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=command.name, help=command.help)
+    else:
+        # The list shows the one line of the table; the tool's own help is its docstring, examples and all.
+        app.command(command.name)(module.command)
+
+
+def _requested(argv: Sequence[str]) -> str | None:
+    if "_BARNABAS_COMPLETE" in os.environ:  # the shell asks what could stand next: its line is in COMP_WORDS
+        argv = os.environ.get("COMP_WORDS", "").split()[1:]
+    return next((word for word in argv if not word.startswith("-")), None)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one command and exit: 0 done, 1 refused, 2 not understood."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        gc.disable()  # what is being loaded stays; looking for rubbish in it is a tenth of the time to start
+        app = build(_requested(words))
+        gc.enable()
+        app(args=words, prog_name="barnabas")
+    except (CliError, ConfigError) as e:
+        typer.echo(str(e), err=True)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""`barnabas run`: a node, from a `server.properties` or from nothing at all."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import resource
+import signal
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+import uvloop
+
+from barnabas.cli.errors import CliError
+from barnabas.cli.logs import configure_logs
+from barnabas.model.config import ConfigError
+from barnabas.net.dev_ca import write_private
+from barnabas.server.config import NodeConfig
+from barnabas.server.dev_node import DevFiles, prepare_plain, prepare_secured, write_client_configs
+from barnabas.server.node import Node, NodeStartError
+
+GC_THRESHOLD: Final = 50_000
+"""So many new objects make the collector look for cycles; requests leave none behind."""
+
+
+def command(
+    properties: Annotated[
+        Path | None, typer.Argument(help="A Kafka server.properties; formatted with `barnabas storage format`.")
+    ] = None,
+    override: Annotated[
+        list[str] | None, typer.Option("--override", metavar="KEY=VALUE", help="A setting over the file's; repeatable.")
+    ] = None,
+    directory: Annotated[Path, typer.Option("--dir", help="Where a node without a file keeps everything.")] = Path(
+        "barnabas-data"
+    ),
+    listener: Annotated[
+        str | None,
+        typer.Option(metavar="PLAINTEXT://HOST:PORT", help="Without a file: one unsecured listener instead."),
+    ] = None,
+    ready_file: Annotated[
+        Path | None, typer.Option(help="Write a JSON file (bootstrap, cluster id, pid, client configs) once serving.")
+    ] = None,
+) -> None:
+    """Run a node until SIGTERM or Ctrl-C.
+
+    Without a file it is a secured node on loopback (SASL_SSL, SCRAM, ACLs) that makes all it needs in --dir and says
+    how to connect.
+
+    Examples:
+
+      barnabas run
+
+      barnabas run server.properties --override log.retention.hours=1
+
+      barnabas run --listener PLAINTEXT://127.0.0.1:9092 --dir /var/tmp/quick
+    """
+    configure_logs()
+    _raise_open_files()
+    files = None if properties is not None else DevFiles(directory.absolute())
+    if properties is not None:
+        if listener is not None:
+            raise CliError("--listener is for a node without a file; use --override listeners=... instead.")
+        config = NodeConfig.load(properties, _pairs(override or []))
+    else:
+        config = prepare_plain(directory, listener) if listener else prepare_secured(directory)
+        if override:
+            config = NodeConfig.parse({**config.originals, **_pairs(override)})
+    try:
+        uvloop.run(_serve(config, files, ready_file))
+    except NodeStartError as e:
+        raise CliError(str(e)) from None
+
+
+def _raise_open_files() -> None:
+    """Take all the open files that the system lets us have: a node needs one a connection and one a segment."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _pairs(overrides: list[str]) -> dict[str, str]:
+    pairs = {}
+    for item in overrides:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise ConfigError(f"--override {item}: want KEY=VALUE")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+async def _serve(config: NodeConfig, files: DevFiles | None, ready_file: Path | None) -> None:
+    node = Node(config)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)  # of a node that was killed
+    await node.start()
+    _settle_memory()
+    try:
+        if files is not None:
+            secured = any(e.sasl for e in config.broker_listeners)
+            write_client_configs(files, node.bootstrap(), secured=secured)
+            _greet(node, files, secured)
+        if ready_file is not None:
+            _write_ready(ready_file, node, files)
+        await node.failed_or(stop)
+    finally:
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
+        await node.stop()
+    if node.failure is not None:
+        raise NodeStartError(f"the node stopped: {node.failure}")
+
+
+def _settle_memory() -> None:
+    """Keep the collector away from what lives as long as the node: a full pass over it would hold every client up."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
+
+
+def _write_ready(path: Path, node: Node, files: DevFiles | None) -> None:
+    ready = {
+        "bootstrap": node.bootstrap(),
+        "cluster_id": node.cluster_id,
+        "node_id": node.config.node_id,
+        "pid": os.getpid(),
+        "client_configs": files.client_configs() if files is not None else {},
+    }
+    write_private(path, json.dumps(ready, indent=2).encode() + b"\n")
+
+
+def _greet(node: Node, files: DevFiles, secured: bool) -> None:
+    configs = files.client_configs()
+    kind = "SASL_SSL, SCRAM-SHA-512, ACLs on" if secured else "PLAINTEXT, open to everybody on this machine"
+    lines = [
+        f"Barnabas serves {node.bootstrap()} ({kind}).",
+        f"  Java clients and Kafka's tools   --command-config {configs['java']}",
+        f"  kcat, confluent-kafka            {configs['librdkafka']}",
+        f"  kafka-python, aiokafka           {configs['python']}",
+    ]
+    if secured:
+        lines.append(f"  Super user admin, its password in {files.password}")
+    typer.echo("\n".join(lines))
