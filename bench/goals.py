@@ -1,0 +1,102 @@
+"""The rows of the comparison: what is measured, and how it should stand to Apache Kafka in the same run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line. goal: the wanted ratio Barnabas to Kafka; at least that, or at most where less is better.
+
+    limit: a wanted absolute value of ours besides, 0 for none.
+    """
+
+    key: str
+    title: str
+    unit: str
+    goal: float
+    less_is_better: bool = False
+    limit: float = 0.0
+
+
+def _secured(rows: Sequence[Row]) -> tuple[Row, ...]:
+    return tuple(
+        Row(f"{r.key}-secured", f"{r.title}, SASL_SSL + SCRAM + ACLs", r.unit, 1.0, r.less_is_better) for r in rows
+    )
+
+
+LOADS: Final = (
+    Row("produce-1k", "produce 1 KB, librdkafka, acks=all", "MB/s", 1.5),
+    Row("produce-100", "produce 100 B, librdkafka, acks=all", "records/s", 1.3),
+    Row("fetch-1k", "fetch 1 KB, librdkafka", "MB/s", 6.0),
+    Row("requests-1", "one-record requests, 1 connection", "req/s", 1.5),
+    Row("requests-16", "one-record requests, 16 connections", "req/s", 2.2),
+    Row("requests-16-p99", "one-record requests, 16 connections, p99", "ms", 1.0, less_is_better=True, limit=1.0),
+    Row("requests-256", "one-record requests, 256 connections", "req/s", 2.2),
+    Row("requests-256-p99", "one-record requests, 256 connections, p99", "ms", 1.0, less_is_better=True),
+)
+ROWS: Final = (
+    Row("start", "start to first answered request, secured node", "s", 0.1, less_is_better=True),
+    Row("rss-idle", "resident memory, idle", "MB", 1 / 6, less_is_better=True),
+    Row("rss-after", "resident memory after the plain loads", "MB", 1 / 6, less_is_better=True),
+    *LOADS,
+    Row("java-produce", "Kafka's ProducerPerformance, 1 KB", "MB/s", 1.0),
+    Row("java-consume", "Kafka's ConsumerPerformance, 1 KB", "MB/s", 1.0),
+    *_secured(LOADS),
+    Row("rss-after-secured", "resident memory after the secured loads", "MB", 1 / 6, less_is_better=True),
+    Row("authorize", "one authorization, 200,000 ACLs", "µs", 6 / 5.7, less_is_better=True, limit=6.0),
+    Row("any-topic", 'the "any topic" check, 200,000 ACLs', "µs", 10_000 / 80_000, less_is_better=True, limit=10_000.0),
+)
+
+
+@dataclass(slots=True)
+class Measured:
+    """What one system gave for one row: a value a repetition, and the node's processor time per record or request."""
+
+    values: list[float] = field(default_factory=list)
+    cpu_us: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """Give the median value."""
+        return statistics.median(self.values)
+
+    @property
+    def median_cpu_us(self) -> float | None:
+        """Give the median processor time, None where it was not taken."""
+        return statistics.median(self.cpu_us) if self.cpu_us else None
+
+
+Results = dict[str, Measured]
+"""By row key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One row, compared."""
+
+    row: Row
+    kafka: Measured
+    barnabas: Measured
+
+    @property
+    def ratio(self) -> float:
+        """Give Barnabas' median through Kafka's."""
+        return self.barnabas.median / self.kafka.median
+
+    @property
+    def reached(self) -> bool:
+        """Say whether the goal is reached; where there is an absolute limit too, reaching that is enough."""
+        row = self.row
+        if not row.less_is_better:
+            return self.ratio >= row.goal
+        return self.ratio <= row.goal or 0 < self.barnabas.median <= row.limit
+
+
+def verdicts(kafka: Results, barnabas: Results) -> list[Verdict]:
+    """Give every row that both have."""
+    return [Verdict(r, kafka[r.key], barnabas[r.key]) for r in ROWS if r.key in kafka and r.key in barnabas]

@@ -1,0 +1,161 @@
+"""The figures as Markdown: docs/benchmarks.md, and the short table in the README."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.goals import Measured, Verdict
+from bench.loads import Sizes
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+DOCUMENT: Final = ROOT / "docs" / "benchmarks.md"
+README: Final = ROOT / "README.md"
+NOTES: Final = Path(__file__).with_name("notes.toml")
+BEGIN: Final = "<!-- benchmarks:begin -->"
+END: Final = "<!-- benchmarks:end -->"
+
+_METHOD: Final = """\
+## Method
+
+`make bench` starts Apache Kafka 4.3.1 (with the JVM options of its own start scripts) and Barnabas one after the
+other, each alone on the machine's loopback, secured first (SASL_SSL, SCRAM-SHA-512, StandardAuthorizer, a user that is
+no super user), then plain. The same clients drive both, on the same cores as the node:
+
+- librdkafka, its C library called in batches, default settings but larger queues; topics of {partitions} partitions,
+  replication factor 1; every record must be acknowledged. Fetches begin at the first record, clock included from there.
+- One-record requests: Produce requests of one 100-byte record, acks=all, over plain sockets (or TLS ones), one under
+  way on each connection. p99 is of a request, seen by the client.
+- Kafka's `ProducerPerformance` (acks=all) and `ConsumerPerformance`, each in a JVM of its own.
+- Authorizations: a rule for each of 200,000 topics or prefixes, 1,000 users; in process, Kafka's in Java. "Any topic"
+  asks for WRITE as a user who has READ rules only.
+- Every load runs once for {warm} seconds at most to warm up, unmeasured, then {repeats} times. Figures are medians,
+  with the smallest and the largest beside them. "CPU" is the node's own processor time per record or request: it holds
+  on a busy machine as well.
+- Resident memory is what the system counts as such (for Kafka memory-mapped index files too).
+"""
+
+
+def write(verdicts: Sequence[Verdict], sizes: Sizes, peers: str, extra: str, *, warm_s: float, partitions: int) -> None:
+    """Write both files."""
+    document = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`; nothing here is typed by hand but the notes on missed goals (`bench/notes.toml`).",
+        "",
+        f"{_machine()} {peers}",
+        "",
+        _table(verdicts),
+        "",
+        extra,
+        _METHOD.format(partitions=partitions, warm=f"{warm_s:g}", repeats=sizes.repeats),
+        "## What stands in the way",
+        "",
+        _missed(verdicts),
+        "",
+        "## Every figure",
+        "",
+        _raw(verdicts),
+    ]
+    DOCUMENT.write_text("\n".join(document).rstrip() + "\n", encoding="utf-8")
+    readme = README.read_text(encoding="utf-8")
+    before, _, rest = readme.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    short = [v for v in verdicts if not v.row.key.startswith("requests-256")]
+    text = (
+        f"{_short_table(short)}\n\nMedians, and their ratio to Apache Kafka 4.3.1 in the same run, same clients, same "
+        f"cores. {_machine()}\nMethod, spread and every figure: [docs/benchmarks.md](docs/benchmarks.md)."
+    )
+    README.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
+def _machine() -> str:
+    cpu = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.processor(),
+    )
+    load = os.getloadavg()[0]
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    return (
+        f"{today}, {os.cpu_count()} cores ({cpu}), Linux {platform.release()}, CPython {platform.python_version()}, "
+        f"load average at the end {load:.1f}."
+    )
+
+
+def _table(verdicts: Sequence[Verdict]) -> str:
+    lines = [
+        "| work | unit | Kafka | Barnabas | ratio | goal | | CPU, Kafka | CPU, Barnabas |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {v.row.title} | {v.row.unit} | {_spread(v.kafka)} | {_spread(v.barnabas)} | {_ratio(v.ratio)} "
+        f"| {_goal(v)} | {'reached' if v.reached else '**missed**'} | {_cpu(v.kafka)} | {_cpu(v.barnabas)} |"
+        for v in verdicts
+    ]
+    return "\n".join(lines)
+
+
+def _short_table(verdicts: Sequence[Verdict]) -> str:
+    lines = ["| work | Kafka | Barnabas | ratio | goal |", "|---|---|---|---|---|"]
+    for v in verdicts:
+        mark = "" if v.reached else " (missed)"
+        lines.append(
+            f"| {v.row.title} | {_number(v.kafka.median)} {v.row.unit} | {_number(v.barnabas.median)} {v.row.unit} "
+            f"| {_ratio(v.ratio)} | {_goal(v)}{mark} |"
+        )
+    return "\n".join(lines)
+
+
+def _missed(verdicts: Sequence[Verdict]) -> str:
+    notes = tomllib.loads(NOTES.read_text(encoding="utf-8")) if NOTES.exists() else {}
+    lines = [
+        f"- **{v.row.title}** ({_ratio(v.ratio)}, goal {_goal(v)}): {notes.get(v.row.key, 'not explained yet.')}"
+        for v in verdicts
+        if not v.reached
+    ]
+    return "\n".join(lines) if lines else "Every goal was reached in this run."
+
+
+def _raw(verdicts: Sequence[Verdict]) -> str:
+    lines = ["| row | system | values, in the order of the run |", "|---|---|---|"]
+    for v in verdicts:
+        for name, measured in (("Kafka", v.kafka), ("Barnabas", v.barnabas)):
+            lines.append(f"| {v.row.key} | {name} | {', '.join(map(_number, measured.values))} |")
+    return "\n".join(lines)
+
+
+def _spread(measured: Measured) -> str:
+    if len(measured.values) == 1:
+        return _number(measured.median)
+    return f"{_number(measured.median)} ({_number(min(measured.values))}–{_number(max(measured.values))})"
+
+
+def _goal(v: Verdict) -> str:
+    if not v.row.less_is_better:
+        return f"≥ {v.row.goal:g}x"
+    limit = f" or ≤ {_number(v.row.limit)} {v.row.unit}" if v.row.limit else ""
+    return f"≤ {v.row.goal:.2f}x{limit}"
+
+
+def _cpu(measured: Measured) -> str:
+    cpu = measured.median_cpu_us
+    return "" if cpu is None else f"{cpu:.2f} µs"
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.2f}x" if ratio >= 0.01 else f"{ratio:.4f}x"
+
+
+def _number(value: float) -> str:
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
