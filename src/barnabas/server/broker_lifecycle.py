@@ -21,7 +21,7 @@ from barnabas.wire.messages.broker_registration import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.server.controller_channel import LocalChannel
+    from barnabas.server.controller_channel import ControllerChannel
 
 log = structlog.get_logger("kafka.server.BrokerLifecycle")
 
@@ -38,7 +38,7 @@ class BrokerLifecycle:
 
     def __init__(
         self,
-        channel: LocalChannel,
+        channel: ControllerChannel,
         *,
         node_id: int,
         cluster_id: str,

@@ -6,7 +6,7 @@ address, as an Envelope would carry it (KIP-590); handlers on either side cannot
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from barnabas.server.authorization import Authz
 from barnabas.server.context import ClientConnection, RequestContext, Services
@@ -15,6 +15,22 @@ from barnabas.server.router import Answer, Router
 from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.header import decode_request_header
 from barnabas.wire.message import decode_from
+
+
+class ControllerChannel(Protocol):
+    """The way to whichever node is the active controller at the moment."""
+
+    def keys(self) -> list[int]:
+        """Give the APIs that the controller serves."""
+        ...
+
+    async def forward(self, ctx: RequestContext, frame: memoryview) -> Answer:
+        """Have a client's request served at the controller, in the client's name; the answer is the controller's."""
+        ...
+
+    async def call(self, request: Any, version: int, on_behalf: RequestContext | None = None) -> Any:
+        """Have a request of this node's own served, or one made for a client, whose principal is asked about then."""
+        ...
 
 
 class LocalChannel:

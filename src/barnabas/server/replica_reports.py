@@ -21,7 +21,7 @@ from barnabas.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsR
 if TYPE_CHECKING:
     from barnabas.core.metadata.delta import MetadataDelta
     from barnabas.core.metadata.image import MetadataImage
-    from barnabas.server.controller_channel import LocalChannel
+    from barnabas.server.controller_channel import ControllerChannel
 
 log = structlog.get_logger("kafka.server.replicas")
 
@@ -35,7 +35,7 @@ class ReplicaReports:
     def __init__(
         self,
         node_id: int,
-        channel: LocalChannel,
+        channel: ControllerChannel,
         *,
         directory_of: Callable[[TopicPartition], Uuid | None],
         broker_epoch: Callable[[], int],

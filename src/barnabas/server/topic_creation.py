@@ -18,7 +18,7 @@ from barnabas.wire.messages.create_topics import (
 if TYPE_CHECKING:
     from barnabas.server.config import NodeConfig
     from barnabas.server.context import RequestContext
-    from barnabas.server.controller_channel import LocalChannel
+    from barnabas.server.controller_channel import ControllerChannel
 
 log = structlog.get_logger("kafka.server.AutoTopicCreation")
 
@@ -29,7 +29,7 @@ CONTROLLER_DECIDES: Final = -1
 class TopicCreation:
     """Asks the controller for topics."""
 
-    def __init__(self, config: NodeConfig, channel: LocalChannel) -> None:
+    def __init__(self, config: NodeConfig, channel: ControllerChannel) -> None:
         self._config = config
         self._channel = channel
 
