@@ -21,8 +21,19 @@ from barnabas.core.raft.candidate import Candidate
 from barnabas.core.raft.control import ControlState, encode_control, leader_change
 from barnabas.core.raft.election import ElectionState
 from barnabas.core.raft.leader import Leader
-from barnabas.core.raft.ready import BatchTooLargeError, Entry, Leadership, NotLeaderError, Proposal, Ready
+from barnabas.core.raft.ready import (
+    BatchTooLargeError,
+    Entry,
+    LeaderAndEpoch,
+    Leadership,
+    LogState,
+    NotLeaderError,
+    Proposal,
+    Ready,
+    SnapshotInfo,
+)
 from barnabas.core.raft.resigned import Resigned
+from barnabas.core.raft.settings import QuorumSettings, Rng
 from barnabas.core.raft.unattached import Unattached
 from barnabas.core.raft.voters import ReplicaKey, Voter
 from barnabas.model.topic_partition import OffsetAndEpoch
@@ -51,11 +62,16 @@ class RaftNode:
         self,
         identity: Identity,
         saved: ElectionState | None,
-        log_end: OffsetAndEpoch,
+        log: LogState | OffsetAndEpoch,
         control: ControlState,
+        settings: QuorumSettings | None = None,
+        rng: Rng | None = None,
+        now_ms: int = 0,
         *,
+        cluster_id: str = "",
         max_batch_bytes: int = MAX_BATCH_BYTES,
     ) -> None:
+        log_end = OffsetAndEpoch(log.end_offset, _last_epoch(log)) if isinstance(log, LogState) else log
         self._identity = identity
         self._control = control
         self._max_batch_bytes = max_batch_bytes
@@ -125,8 +141,52 @@ class RaftNode:
         entry = self._append(len(records), data)
         return Proposal(base, entry.end_offset, self.epoch)
 
-    def resign(self) -> None:
-        """Stop leading, before the node stops; what was proposed and is not committed stays undecided."""
+    def request(self, token: int, request: Message, version: int, listener: str, now_ms: int) -> None:
+        """Take in a request of another replica or of an admin; a `Reply` with this token answers it, soon or late.
+
+        Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch of the metadata partition, FetchSnapshot, AddRaftVoter,
+        RemoveRaftVoter, UpdateRaftVoter and DescribeQuorum. version: the request's; listener: the name of the listener
+        that it came in on, whose endpoints the answer names.
+        """
+        raise NotImplementedError
+
+    def forget(self, token: int) -> None:
+        """Drop a request whose connection is gone; nothing answers it."""
+        raise NotImplementedError
+
+    def response(self, request_id: int, response: Message | None, now_ms: int) -> None:
+        """Take in what came of an `Outgoing`; None: it could not be sent, got no answer in time, or lost its connection.
+
+        A peer that speaks no version of it counts as having answered UNSUPPORTED_VERSION.
+        """
+        raise NotImplementedError
+
+    def next_deadline_ms(self) -> int | None:
+        """Give when `tick` has to be called next at the latest, None when time alone changes nothing."""
+        raise NotImplementedError
+
+    def snapshot_written(self, snapshot: SnapshotInfo) -> None:
+        """Take note of a whole snapshot that the driver made; it is served from now on."""
+        raise NotImplementedError
+
+    def log_trimmed(self, start_offset: int) -> None:
+        """Take note that the log begins at `start_offset` now, and that snapshots which end before it are gone."""
+        raise NotImplementedError
+
+    def upgrade_kraft_version(self, version: int, now_ms: int, *, validate_only: bool = False) -> Proposal | None:
+        """Raise kraft.version; ValueError says why it can't be. None: it stands already, or it was only validated."""
+        raise NotImplementedError
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        """Who leads, and in which epoch."""
+        return LeaderAndEpoch(self.leader_id, self.epoch)
+
+    def resign(self, now_ms: int = 0) -> None:
+        """Stop leading, before the node stops; what was proposed and is not committed stays undecided.
+
+        The other voters are told (EndQuorumEpoch), those with the longest logs first in line to succeed.
+        """
         if isinstance(self._role, Leader):
             self._role = Resigned(self.epoch, self._identity.key.node_id)
             self._entries.clear()
@@ -215,3 +275,8 @@ def _initial_role(key: ReplicaKey, saved: ElectionState, log_epoch: int) -> Role
     if saved.leader_id == key.node_id:
         return Resigned(saved.epoch, key.node_id)
     return Unattached(saved.epoch, saved.leader_id, saved.voted)
+
+
+def _last_epoch(log: LogState) -> int:
+    snapshot = log.snapshots[-1].id.epoch if log.snapshots else 0
+    return max(snapshot, log.epochs[-1][0] if log.epochs else 0)
