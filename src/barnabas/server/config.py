@@ -78,9 +78,7 @@ class NodeConfig:
         """Give the configuration that `properties` spell; ConfigError names what is wrong and what is right."""
         properties = _with_node_id(properties)
         values, unknown = TABLE.parse(properties)
-        protocols = _protocol_map(values["listener.security.protocol.map"])
-        for name in values["controller.listener.names"]:
-            protocols.setdefault(name.upper(), "PLAINTEXT")
+        protocols = _protocols(values)
         listeners = _endpoints("listeners", values["listeners"], protocols)
         advertised = _endpoints("advertised.listeners", values["advertised.listeners"] or (), protocols)
         config = cls(
@@ -143,6 +141,14 @@ class NodeConfig:
         wanted = self.values["security.inter.broker.protocol"]
         return next((e.listener_name for e in self.broker_listeners if e.security_protocol == wanted), wanted)
 
+    def security_protocol(self, listener_name: str) -> str:
+        """Give what a listener speaks, here or on other nodes; ConfigError when nothing says so."""
+        name = listener_name.upper()
+        protocols = _protocols(self.values)
+        if name not in protocols:
+            raise ConfigError(f"listener.security.protocol.map does not say what listener {name} speaks")
+        return protocols[name]
+
     def on_listener(self, listener_name: str, key: str) -> Any:
         """Give the value of `key` for one listener: `listener.name.<name>.<key>` before the plain one."""
         text = self.originals.get(f"listener.name.{listener_name.lower()}.{key}")
@@ -185,6 +191,13 @@ def _protocol_map(text: str) -> dict[str, str]:
             )
         found[name.upper()] = protocol.upper()
     return found
+
+
+def _protocols(values: Mapping[str, Any]) -> dict[str, str]:
+    protocols = _protocol_map(values["listener.security.protocol.map"])
+    for name in values["controller.listener.names"]:
+        protocols.setdefault(name.upper(), "PLAINTEXT")
+    return protocols
 
 
 def _endpoints(key: str, items: list[str] | tuple[str, ...], protocols: Mapping[str, str]) -> tuple[Endpoint, ...]:

@@ -746,7 +746,6 @@ KEYS: Final = (
     ),
     ConfigKey("share.fetch.purgatory.purge.interval.requests", ConfigType.INT, 1_000),
     ConfigKey("socket.connection.setup.timeout.max.ms", ConfigType.LONG, 30_000),
-    ConfigKey("socket.connection.setup.timeout.ms", ConfigType.LONG, 10_000),
     ConfigKey("ssl.allow.dn.changes", ConfigType.BOOLEAN, False, importance=Importance.LOW),
     ConfigKey("ssl.allow.san.changes", ConfigType.BOOLEAN, False, importance=Importance.LOW),
     ConfigKey(

@@ -176,6 +176,12 @@ KEYS: Final = (
         "How many bytes of requests may be held in memory at once; -1 is no limit. Reading pauses above it.",
     ),
     ConfigKey(
+        "socket.connection.setup.timeout.ms",
+        ConfigType.LONG,
+        10_000,
+        "How long the node waits for a connection to another node, ms.",
+    ),
+    ConfigKey(
         "request.timeout.ms",
         ConfigType.INT,
         30_000,

@@ -1,0 +1,72 @@
+"""How this node connects to other nodes of its cluster: the security of its own, outgoing connections.
+
+A node is a client of its fellows, by the settings of the listener that it connects to: that listener's protocol, its
+`ssl.*` keys (as trust and as own certificate), and the mechanism and credentials of inter-broker or controller SASL.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from barnabas.core.sasl.client import SaslClient, client_mechanism
+from barnabas.core.sasl.jaas import JaasError, parse_jaas
+from barnabas.model.config import ConfigError, Password
+from barnabas.net.client import ChannelSettings
+from barnabas.net.tls import ClientTls, TlsConfig
+
+if TYPE_CHECKING:
+    from barnabas.server.config import NodeConfig
+
+_NONCE_BYTES: Final = 24
+
+
+def peer_settings(config: NodeConfig, listener_name: str, client_id: str) -> ChannelSettings:
+    """Give what connections of this node to the listener `listener_name` of other nodes share.
+
+    client_id: what they log us as. Certificate files are looked at anew for each connection that is made. ConfigError
+    names the key when credentials are missing or cannot be used. `dataclasses.replace` changes the timeouts.
+    """
+    protocol = config.security_protocol(listener_name)
+    tls = ClientTls(TlsConfig.parse(config.tls_settings(listener_name))) if protocol in ("SSL", "SASL_SSL") else None
+    return ChannelSettings(
+        client_id=client_id,
+        tls=tls,
+        sasl=_sasl(config, listener_name) if protocol.startswith("SASL_") else None,
+        connect_timeout_ms=config["socket.connection.setup.timeout.ms"],
+        request_timeout_ms=config["request.timeout.ms"],
+    )
+
+
+def _sasl(config: NodeConfig, listener_name: str) -> Callable[[], SaslClient]:
+    to_controllers = listener_name.upper() in config.controller_listener_names
+    mechanism_key = f"sasl.mechanism.{'controller' if to_controllers else 'inter.broker'}.protocol"
+    mechanism: str = config.on_listener(listener_name, mechanism_key)
+    key = f"listener.name.{listener_name.lower()}.{mechanism.lower()}.sasl.jaas.config"
+    user, password = _credentials(key, config.on_mechanism(listener_name, mechanism, "sasl.jaas.config"))
+    made = partial(client_mechanism, mechanism, user, password.secret, _new_nonce)
+    try:
+        made()
+    except ValueError:
+        raise ConfigError(
+            f"{mechanism_key}={mechanism}: this node cannot log in so; want PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"
+        ) from None
+    return lambda: SaslClient(mechanism, made())
+
+
+def _credentials(key: str, jaas: Password | None) -> tuple[str, Password]:
+    if jaas is None:
+        raise ConfigError(f'{key} is missing: want "...LoginModule required username=\\"...\\" password=\\"...\\";"')
+    try:
+        module = parse_jaas(jaas.secret)
+    except JaasError as e:
+        raise ConfigError(f"{key}: {e}") from None
+    if module.username is None or module.password is None:
+        raise ConfigError(f"{key} has no username and password: this node logs in to others by them")
+    return module.username, Password(module.password)
+
+
+def _new_nonce() -> str:
+    return secrets.token_urlsafe(_NONCE_BYTES)
