@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from barnabas.core.metadata.config_changes import MIN_INSYNC_REPLICAS, ConfigSchema
@@ -11,10 +11,13 @@ from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
 from barnabas.core.metadata.directories import online
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.limits import check_batch
+from barnabas.core.metadata.partition import NO_LEADER, PartitionRegistration
 from barnabas.core.metadata.partition_changes import Election, Surroundings, Target, change_partition
+from barnabas.core.metadata.partition_index import PlaceId
 from barnabas.core.metadata.placement import default_directory
-from barnabas.core.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
+from barnabas.core.metadata.topics import TopicImage
 from barnabas.core.replicated import Decision, VersionedRecord
+from barnabas.model.uuid import Uuid
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -43,18 +46,22 @@ class Elector:
     image: MetadataImage
     schema: ConfigSchema
     alive: Callable[[int], bool] | None = None
+    _values: dict[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
 
-    def places(self) -> Iterator[Place]:
-        """Give every partition with its topic and number, in order of names."""
-        for name in sorted(self.image.topics.by_name):
-            topic = self.image.topics.by_name[name]
-            for number in sorted(topic.partitions):
-                yield topic, number, topic.partitions[number]
+    def places(self, ids: Iterable[PlaceId]) -> list[Place]:
+        """Give the partitions with their topics and numbers, in order of names."""
+        by_id = self.image.topics.by_id
+        found = [(by_id[topic_id], number) for topic_id, number in ids]
+        found.sort(key=lambda place: (place[0].name, place[1]))
+        return [(topic, number, topic.partitions[number]) for topic, number in found]
 
     def topic_value(self, topic: str, key: str) -> str:
         """Give a topic's key as it works out."""
-        overrides = self.image.configs.get(ConfigResource(ConfigResourceType.TOPIC, topic))
-        return self.schema.topic_value(self.image.configs, overrides, key)
+        value = self._values.get((topic, key))
+        if value is None:
+            overrides = self.image.configs.get(ConfigResource(ConfigResourceType.TOPIC, topic))
+            value = self._values[topic, key] = self.schema.topic_value(self.image.configs, overrides, key)
+        return value
 
     def unclean_enabled(self, topic: str) -> bool:
         """Say whether a replica that is not in sync may lead the topic's partitions."""
@@ -91,19 +98,12 @@ class Elector:
 
 
 def _removed(
-    image: MetadataImage,
-    schema: ConfigSchema,
-    broker: int,
-    places: Callable[[Place], bool],
-    *,
-    unclean: bool = False,
+    image: MetadataImage, schema: ConfigSchema, broker: int, ids: Iterable[PlaceId], *, unclean: bool = False
 ) -> list[VersionedRecord]:
-    """Take a broker out of ISR and leadership where `places` says so; unclean: out of the ELR as well."""
+    """Take a broker out of ISR and leadership of these partitions; unclean: out of the ELR as well."""
     elector = Elector(image, schema, lambda b: b != broker and image.cluster.active(b))
     records = []
-    for place in elector.places():
-        if not places(place):
-            continue
+    for place in elector.places(ids):
         topic, _, partition = place
         target = Target(
             isr=tuple(b for b in partition.isr if b != broker),
@@ -118,46 +118,45 @@ def _removed(
 
 def without_broker(image: MetadataImage, schema: ConfigSchema, broker: int) -> list[VersionedRecord]:
     """Give the changes that take a broker out of every ISR and leadership."""
-    return _removed(image, schema, broker, lambda place: broker in place[2].isr)
+    return _removed(image, schema, broker, image.topics.index.with_isr_member(broker))
 
 
 def without_broker_and_elr(image: MetadataImage, schema: ConfigSchema, broker: int) -> list[VersionedRecord]:
     """Give the changes of a broker that leaves for good: what leads through its ELR is looked at again, too."""
-    return _removed(image, schema, broker, lambda place: broker in place[2].isr or broker in place[2].elr)
+    return _removed(image, schema, broker, _isr_and_elr(image, broker))
 
 
 def after_unclean_shutdown(image: MetadataImage, schema: ConfigSchema, broker: int) -> list[VersionedRecord]:
     """Give the changes for a broker that may have lost the end of its logs: out of every ISR and ELR."""
-    return _removed(image, schema, broker, lambda place: broker in place[2].isr or broker in place[2].elr, unclean=True)
+    return _removed(image, schema, broker, _isr_and_elr(image, broker), unclean=True)
+
+
+def _isr_and_elr(image: MetadataImage, broker: int) -> set[PlaceId]:
+    index = image.topics.index
+    return {*index.with_isr_member(broker), *index.with_elr_member(broker)}
 
 
 def without_directory(
-    image: MetadataImage, schema: ConfigSchema, broker: int, directory: bytes
+    image: MetadataImage, schema: ConfigSchema, broker: int, directory: Uuid
 ) -> list[VersionedRecord]:
     """Give the changes for replicas of the broker in a directory that is lost."""
-
-    def there(place: Place) -> bool:
-        partition = place[2]
-        return broker in partition.replicas and partition.directory_of(broker) == directory
-
-    return _removed(image, schema, broker, there)
+    return _removed(image, schema, broker, image.topics.index.with_directory(directory))
 
 
 def with_broker(image: MetadataImage, schema: ConfigSchema, broker: int) -> list[VersionedRecord]:
     """Give the changes for partitions without a leader, now that this broker may lead again."""
     elector = Elector(image, schema, lambda b: b == broker or image.cluster.active(b))
     records = []
-    for place in elector.places():
-        if place[2].leader == NO_LEADER:
-            record = elector.change(place, Target(election=elector.election(place[0].name)))
-            if record is not None:
-                records.append(record)
+    for place in elector.places(image.topics.index.leaderless()):
+        record = elector.change(place, Target(election=elector.election(place[0].name)))
+        if record is not None:
+            records.append(record)
     return records
 
 
 def leads_any(image: MetadataImage, broker: int) -> bool:
     """Say whether the broker leads a partition."""
-    return any(p.leader == broker for topic in image.topics.by_id.values() for p in topic.partitions.values())
+    return image.topics.index.leads_any(broker)
 
 
 def elect_leaders(
@@ -222,13 +221,12 @@ def balance_leaders(image: MetadataImage, schema: ConfigSchema) -> Decision[bool
     """Give leadership back to preferred replicas where they are in sync; the answer: whether there may be more."""
     elector = Elector(image, schema)
     records: list[VersionedRecord] = []
-    for place in elector.places():
+    for place in elector.places(image.topics.index.imbalanced):
         if len(records) >= MAX_ELECTIONS_AT_ONCE:
             break
-        if place[2].leader != place[2].preferred_leader:
-            record = elector.change(place, Target(election=Election.PREFERRED))
-            if record is not None:
-                records.append(record)
+        record = elector.change(place, Target(election=Election.PREFERRED))
+        if record is not None:
+            records.append(record)
     return Decision(tuple(records), len(records) >= MAX_ELECTIONS_AT_ONCE, atomic=False)
 
 
@@ -236,9 +234,9 @@ def elect_unclean(image: MetadataImage, schema: ConfigSchema) -> Decision[bool]:
     """Elect uncleanly where there is no leader and the topic allows it; the answer: whether there may be more."""
     elector = Elector(image, schema)
     records: list[VersionedRecord] = []
-    for place in elector.places():
+    for place in elector.places(image.topics.index.leaderless()):
         if len(records) >= MAX_ELECTIONS_AT_ONCE:
             break
-        if place[2].leader == NO_LEADER and elector.unclean_enabled(place[0].name):
+        if elector.unclean_enabled(place[0].name):
             _elected(elector, place[0].name, place[1], ElectionType.UNCLEAN, records)
     return Decision(tuple(records), len(records) >= MAX_ELECTIONS_AT_ONCE, atomic=False)

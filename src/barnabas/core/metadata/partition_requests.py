@@ -11,7 +11,7 @@ from barnabas.core.metadata.elections import Elector
 from barnabas.core.metadata.image import MetadataImage, replay_one
 from barnabas.core.metadata.partition_changes import Target
 from barnabas.core.metadata.registrations import check_broker_epoch
-from barnabas.core.metadata.topics import NO_LEADER_CHANGE, RECOVERING, PartitionRegistration, TopicImage
+from barnabas.core.metadata.topics import NO_LEADER_CHANGE, RECOVERED, RECOVERING, PartitionRegistration, TopicImage
 from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages import alter_partition as alter
@@ -92,8 +92,9 @@ def _check_isr(image: MetadataImage, partition: PartitionRegistration, data: alt
         raise ApiError(ErrorCode.INVALID_REQUEST)
     if partition.leader not in isr:
         raise ApiError(ErrorCode.INVALID_REQUEST)
-    if data.leader_recovery_state == RECOVERING and len(isr) > 1:
-        raise ApiError(ErrorCode.INVALID_REQUEST)
+    recovering = data.leader_recovery_state == RECOVERING
+    if recovering and (len(isr) > 1 or partition.leader_recovery_state == RECOVERED):
+        raise ApiError(ErrorCode.INVALID_REQUEST)  # only an election makes a leader recover, and then it is alone
     if not all(_eligible(image, state) for state in data.new_isr_with_epochs):
         raise ApiError(ErrorCode.INELIGIBLE_REPLICA)
 

@@ -10,6 +10,7 @@ from barnabas.core.metadata.partition_changes import Target
 from barnabas.core.metadata.topic_changes import check_manual_assignment
 from barnabas.core.metadata.topics import PartitionRegistration, TopicImage
 from barnabas.core.replicated import Decision, VersionedRecord
+from barnabas.model.uuid import Uuid
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -101,7 +102,11 @@ def list_reassignments(
     """Give the reassignments under way, of the partitions asked for or of all."""
     response = ListPartitionReassignmentsResponse(error_message=None)
     if request.topics is None:
-        asked = [(topic, sorted(topic.partitions)) for _, topic in sorted(image.topics.by_name.items())]
+        numbers_of: dict[Uuid, list[int]] = {}
+        for topic_id, number in sorted(image.topics.index.reassigning):
+            numbers_of.setdefault(topic_id, []).append(number)
+        asked = [(image.topics.by_id[topic_id], numbers) for topic_id, numbers in numbers_of.items()]
+        asked.sort(key=lambda found: found[0].name)
     else:
         by_name = image.topics.by_name
         asked = [(by_name[t.name], t.partition_indexes) for t in request.topics if t.name in by_name]
