@@ -118,6 +118,8 @@ def test_a_leader_grows_and_shrinks_its_isr() -> None:
         ({**NOW, "isr": [2]}, E.INVALID_REQUEST),
         ({**NOW, "isr": [1, 1]}, E.INVALID_REQUEST),
         ({**NOW, "leader_recovery_state": 1}, E.INVALID_REQUEST),
+        ({**NOW, "leader_recovery_state": 1, "isr": [1]}, E.INVALID_REQUEST),
+        ({**NOW, "leader_recovery_state": 2, "isr": [1]}, E.INVALID_REQUEST),
         ({**NOW, "isr": [1, 3]}, E.INELIGIBLE_REPLICA),
         ({**NOW, "partition_index": 9}, E.UNKNOWN_TOPIC_OR_PARTITION),
         (

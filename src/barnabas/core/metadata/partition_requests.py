@@ -92,6 +92,8 @@ def _check_isr(image: MetadataImage, partition: PartitionRegistration, data: alt
         raise ApiError(ErrorCode.INVALID_REQUEST)
     if partition.leader not in isr:
         raise ApiError(ErrorCode.INVALID_REQUEST)
+    if data.leader_recovery_state not in (RECOVERED, RECOVERING):
+        raise ApiError(ErrorCode.INVALID_REQUEST)
     recovering = data.leader_recovery_state == RECOVERING
     if recovering and (len(isr) > 1 or partition.leader_recovery_state == RECOVERED):
         raise ApiError(ErrorCode.INVALID_REQUEST)  # only an election makes a leader recover, and then it is alone
