@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from barnabas.client.config import ClientConfig, HostPort
-from barnabas.core.sasl.client import SaslClient, client_mechanism
-from barnabas.model.config import ConfigError
+from barnabas.client.security import channel_settings
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import ZERO_UUID, Uuid
 from barnabas.net.client import (
@@ -25,8 +23,8 @@ from barnabas.net.client import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
-from barnabas.net.tls import ClientTls, TlsConfig
 from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
@@ -46,6 +44,10 @@ _STALE_LEADER: Final = frozenset(
     }
 )
 _STALE_COORDINATOR: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+
+
+CONTROLLERS: Final = 2
+"""DescribeCluster's endpoint type of controllers; 1 is that of brokers."""
 
 
 class CoordinatorKind(IntEnum):
@@ -87,7 +89,10 @@ class TopicInfo:
 
 
 class Cluster:
-    """The nodes of one cluster as one client sees them. Use as an async context manager, or `close` it."""
+    """The nodes of one cluster as one client sees them. Use as an async context manager, or `close` it.
+
+    With bootstrap.controllers the nodes are the controllers, and "whichever node" is the active one.
+    """
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
@@ -131,6 +136,15 @@ class Cluster:
 
     async def any_channel(self) -> Channel:
         """Give an open channel to whichever node, or open one; DisconnectedError when none can be reached."""
+        if not self.config.asks_controllers:
+            return await self._some_channel()
+        if self.controller_id < 0:
+            await self.refresh(())
+        if self.controller_id < 0:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "no controller is active now")
+        return await self.channel(self.controller_id)
+
+    async def _some_channel(self) -> Channel:
         for channel in self._channels.values():
             if not channel.is_closed:
                 return channel
@@ -165,7 +179,10 @@ class Cluster:
         """Send a request to whichever node; lost connections are tried again until default.api.timeout.ms."""
 
         async def once() -> Any:
-            return await (await self.any_channel()).call(request, **how)
+            response = await (await self.any_channel()).call(request, **how)
+            if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
+                raise ApiError(ErrorCode.NOT_CONTROLLER, getattr(response, "error_message", None))
+            return response
 
         return await self.retry(once)
 
@@ -219,11 +236,14 @@ class Cluster:
                     raise
                 if e.code in _STALE_LEADER:
                     self._topics.clear()
+                elif e.code == ErrorCode.NOT_CONTROLLER:
+                    self.controller_id = -1
             except (DisconnectedError, RequestTimeoutError):
                 if not self.reached or loop.time() + backoff_s > deadline:
                     raise
                 self._topics.clear()
                 self._coordinators.clear()
+                self.controller_id = -1
             await asyncio.sleep(backoff_s)
         raise AssertionError("back-offs never end")
 
@@ -235,6 +255,9 @@ class Cluster:
         create: let the cluster create topics that are missing, where it is configured to.
         """
         async with self._refreshing:
+            if self.config.asks_controllers:
+                await self._learn_controllers()
+                return
             response = await self._metadata(topics, create)
             self._learn(response, complete=topics is None)
         if topics is None:
@@ -244,12 +267,21 @@ class Cluster:
                 self._topics.pop(topic.name or "", None)
                 raise topic_error(topic.error_code, topic.name or "")
 
+    async def _learn_controllers(self) -> None:
+        channel = await self._some_channel()
+        response: DescribeClusterResponse = await channel.call(DescribeClusterRequest(endpoint_type=CONTROLLERS))
+        if response.error_code != ErrorCode.NONE:
+            raise ApiError(ErrorCode(response.error_code), response.error_message)
+        self.nodes = {b.broker_id: Node(b.broker_id, b.host, b.port) for b in response.brokers}
+        self.cluster_id = response.cluster_id
+        self.controller_id = response.controller_id
+
     async def _metadata(self, topics: Collection[str] | None, create: bool) -> MetadataResponse:
         request = MetadataRequest(
             topics=None if topics is None else [MetadataRequestTopic(name=name) for name in topics],
             allow_auto_topic_creation=create,
         )
-        response: MetadataResponse = await (await self.any_channel()).call(request)
+        response: MetadataResponse = await (await self._some_channel()).call(request)
         return response
 
     def _learn(self, response: MetadataResponse, *, complete: bool) -> None:
@@ -354,40 +386,6 @@ def backoffs(config: ClientConfig) -> Iterable[float]:
     while True:
         yield min(wait_ms, most_ms) / 1000 * random.uniform(0.8, 1.2)
         wait_ms = min(max(wait_ms, 1) * 2, max(most_ms, 1))
-
-
-def channel_settings(config: ClientConfig) -> ChannelSettings:
-    """Give what all connections of this configuration share; ConfigError when its security cannot be set up."""
-    return ChannelSettings(
-        client_id=config["client.id"],
-        tls=_tls(config),
-        sasl=_sasl(config),
-        connect_timeout_ms=config.integer("socket.connection.setup.timeout.ms"),
-        request_timeout_ms=config.integer("request.timeout.ms"),
-        send_buffer_bytes=config.integer("send.buffer.bytes"),
-        receive_buffer_bytes=config.integer("receive.buffer.bytes"),
-    )
-
-
-def _tls(config: ClientConfig) -> ClientTls | None:
-    return ClientTls(TlsConfig.parse(config.java_properties)) if config.uses_tls else None
-
-
-def _sasl(config: ClientConfig) -> Callable[[], SaslClient] | None:
-    credentials = config.sasl
-    if credentials is None:
-        return None
-    mechanism, user, password = credentials
-
-    def exchange() -> SaslClient:
-        made = client_mechanism(mechanism, user, password.secret, lambda: secrets.token_urlsafe(24))
-        return SaslClient(mechanism, made)
-
-    try:
-        exchange()
-    except ValueError as e:
-        raise ConfigError(str(e)) from None
-    return exchange
 
 
 def topic_error(code: int, topic: str) -> ApiError:

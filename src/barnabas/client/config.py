@@ -41,6 +41,7 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 CLIENT_KEYS: Final = ConfigTable(
     _Key("bootstrap.servers", _LIST, [], "host:port of some nodes, separated by commas; the rest is found out."),
+    _Key("bootstrap.controllers", _LIST, [], "host:port of some controllers, to be asked in place of brokers."),
     _Key("client.id", _S, "barnabas", "A name that logs and quotas of the nodes know this client by."),
     _Key("client.rack", _S, "", "Where this client stands; sent with fetches."),
     _Key(
@@ -244,9 +245,18 @@ class ClientConfig:
     def bootstrap(self) -> tuple[HostPort, ...]:
         """Give the nodes to start from; ConfigError when there is none or one cannot be read."""
         servers: list[str] = self._values["bootstrap.servers"]
+        if self.asks_controllers:
+            if servers:
+                raise ConfigError("bootstrap.servers and bootstrap.controllers are both set: want one of them")
+            servers = self._values["bootstrap.controllers"]
         if not servers:
             raise ConfigError("bootstrap.servers is not set: want host:port of a node, such as localhost:9092")
         return tuple(parse_host_port(server) for server in servers)
+
+    @property
+    def asks_controllers(self) -> bool:
+        """Say whether the controllers are asked, not the brokers."""
+        return bool(self._values["bootstrap.controllers"])
 
     @property
     def security_protocol(self) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from barnabas.cli.connection import Bootstrap, CommandConfig, client_config, exactly_one, run_admin
 from barnabas.cli.tables import Output, OutputFormat, show, show_json
-from barnabas.client.admin.nodes import Quorum
+from barnabas.client.admin.quorum import Quorum
 from barnabas.wire.messages.describe_quorum import ReplicaState
 
 

@@ -12,6 +12,8 @@ from barnabas.client.admin.acls import AclsAdmin
 from barnabas.client.admin.configs import ConfigsAdmin
 from barnabas.client.admin.groups import GroupsAdmin
 from barnabas.client.admin.nodes import NodesAdmin
+from barnabas.client.admin.quorum import QuorumAdmin
+from barnabas.client.admin.reassignments import ReassignmentsAdmin
 from barnabas.client.admin.topics import TopicsAdmin
 from barnabas.client.admin.users import UsersAdmin
 from barnabas.client.cluster import Cluster
@@ -20,7 +22,7 @@ from barnabas.client.config import ClientConfig
 __all__ = ["Admin"]
 
 
-class Admin(TopicsAdmin, ConfigsAdmin, AclsAdmin, UsersAdmin, GroupsAdmin, NodesAdmin):
+class Admin(TopicsAdmin, ReassignmentsAdmin, ConfigsAdmin, AclsAdmin, UsersAdmin, GroupsAdmin, NodesAdmin, QuorumAdmin):
     """Everything that can be asked of a cluster besides records. Use as an async context manager."""
 
     def __init__(self, config: ClientConfig) -> None:

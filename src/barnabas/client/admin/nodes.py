@@ -1,13 +1,13 @@
-"""Admin: the cluster's nodes, their log directories, the metadata quorum and the feature levels."""
+"""Admin: the cluster's nodes, their log directories and the feature levels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from barnabas.client.admin.outcome import ClusterAdmin, check
-from barnabas.client.cluster import Node
+from barnabas.client.cluster import CONTROLLERS, Node
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.messages.describe_log_dirs import (
@@ -15,17 +15,8 @@ from barnabas.wire.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
 )
-from barnabas.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    RequestPartitionData,
-    RequestTopicData,
-    ResponsePartitionData,
-)
-from barnabas.wire.messages.describe_quorum import Node as QuorumNode
+from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
-
-METADATA_TOPIC: Final = "__cluster_metadata"
 
 
 class UpgradeType(IntEnum):
@@ -34,13 +25,6 @@ class UpgradeType(IntEnum):
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
     UNSAFE_DOWNGRADE = 3
-
-
-class Quorum(NamedTuple):
-    """The state of the metadata quorum. nodes: where the controllers listen, when the cluster says so."""
-
-    partition: ResponsePartitionData
-    nodes: Sequence[QuorumNode]
 
 
 class FeatureLevels(NamedTuple):
@@ -63,8 +47,10 @@ class NodesAdmin(ClusterAdmin):
     """Operations on nodes."""
 
     async def describe_cluster(self, *, include_fenced: bool = False) -> DescribeClusterResponse:
-        """Give the cluster's id, its brokers and its controller."""
+        """Give the cluster's id, its brokers and its controller; with bootstrap.controllers the controllers instead."""
         request = DescribeClusterRequest(include_fenced_brokers=include_fenced)
+        if self.cluster.config.asks_controllers:
+            request.endpoint_type = CONTROLLERS
         response: DescribeClusterResponse = await self.cluster.call_any(request)
         check(response.error_code, response.error_message)
         return response
@@ -94,17 +80,10 @@ class NodesAdmin(ClusterAdmin):
             found[broker] = response.results
         return found
 
-    async def describe_quorum(self) -> Quorum:
-        """Give the state of the metadata quorum; ApiError when refused."""
-        response: DescribeQuorumResponse = await self.cluster.call_any(
-            DescribeQuorumRequest(
-                topics=[RequestTopicData(topic_name=METADATA_TOPIC, partitions=[RequestPartitionData()])]
-            )
-        )
+    async def unregister_broker(self, broker: int) -> None:
+        """Forget a broker that is gone for good; ApiError when refused."""
+        response: UnregisterBrokerResponse = await self.cluster.call_any(UnregisterBrokerRequest(broker_id=broker))
         check(response.error_code, response.error_message)
-        partition = response.topics[0].partitions[0]
-        check(partition.error_code, partition.error_message)
-        return Quorum(partition, response.nodes)
 
     async def describe_features(self, node_id: int | None = None) -> FeatureLevels:
         """Give the feature levels that are finalised, and those that one node supports."""

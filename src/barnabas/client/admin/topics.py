@@ -45,11 +45,6 @@ from barnabas.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from barnabas.wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    OngoingPartitionReassignment,
-)
 
 R = TypeVar("R")
 _MISSING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
@@ -172,14 +167,6 @@ class TopicsAdmin(ClusterAdmin):
                 break
             request.topics = [t for t in request.topics if t.name >= cursor.topic_name]
         return list(found.values())
-
-    async def list_partition_reassignments(self) -> dict[TopicPartition, OngoingPartitionReassignment]:
-        """Give the partitions that are on the move."""
-        response: ListPartitionReassignmentsResponse = await self.cluster.call_any(
-            ListPartitionReassignmentsRequest(timeout_ms=self.timeout_ms)
-        )
-        check(response.error_code, response.error_message)
-        return {TopicPartition(t.name, p.partition_index): p for t in response.topics for p in t.partitions}
 
     async def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False, patient: bool = False
