@@ -2,64 +2,71 @@
 
 A port that the system picks is from the range of outgoing connections, and while a killed node is down any of those may
 take it, one of a client that keeps trying to reach that very port even by connecting to itself. These ports lie outside
-that range, and a UDP socket of the same number marks each as taken for other test processes.
+that range, in blocks that this process keeps to itself, for as long as it lives, by holding their first port.
 """
 
 from __future__ import annotations
 
 import random
 import socket
+import threading
 from pathlib import Path
 from typing import Final
 
 HOST: Final = "127.0.0.1"
-_LOWEST: Final = 10_000
 _OUTGOING: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_OUTGOING_BEGIN: Final = 32_768
-_TRIES: Final = 2_000
+_USUALLY_OUTGOING: Final = (32_768, 60_999)
+_LOWEST: Final = 10_000
+_END: Final = 65_536
+_BLOCK: Final = 64
+
+_lock: Final = threading.Lock()
+_guards: Final[list[socket.socket]] = []
+_left: Final[list[int]] = []
 
 
-class ReservedPorts:
-    """Ports taken from the machine until `close`."""
-
-    def __init__(self) -> None:
-        self._marks: list[socket.socket] = []
-        self._first_outgoing = _first_outgoing()
-
-    def take(self, wanted: int = 0) -> int:
-        """Give a port that nobody listens on: `wanted`, or any for 0; OSError when there is none."""
-        if wanted:
-            if self._reserve(wanted):
-                return wanted
-            raise OSError(f"port {wanted} is in use")
-        for _ in range(_TRIES):
-            port = random.SystemRandom().randrange(_LOWEST, self._first_outgoing)
-            if self._reserve(port):
-                return port
-        raise OSError(f"no free port from {_LOWEST} to {self._first_outgoing}")
-
-    def close(self) -> None:
-        """Give all of them back."""
-        while self._marks:
-            self._marks.pop().close()
-
-    def _reserve(self, port: int) -> bool:
-        mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        try:
-            mark.bind((HOST, port))
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind((HOST, port))
-        except OSError:
-            mark.close()
-            return False
-        self._marks.append(mark)
-        return True
+def free_ports(count: int) -> list[int]:
+    """Give ports that nobody listens on, and that no other process is given; OSError when there are no more."""
+    found: list[int] = []
+    with _lock:
+        while len(found) < count:
+            if not _left:
+                _left.extend(_claim_block())
+            port = _left.pop(0)
+            if _held(port, _guards, keep=False):
+                found.append(port)
+    return found
 
 
-def _first_outgoing() -> int:
+def _claim_block() -> range:
+    first, end = _not_outgoing()
+    starts = list(range(first, end - _BLOCK + 1, _BLOCK))
+    random.SystemRandom().shuffle(starts)  # a seeded run beside this one must not look in the same order
+    for start in starts:
+        if _held(start, _guards, keep=True):
+            return range(start + 1, start + _BLOCK)
+    raise OSError(f"no free block of ports from {first} to {end}")
+
+
+def _not_outgoing() -> tuple[int, int]:
+    """Give the larger stretch of ports below or above those of outgoing connections."""
     try:
-        first = int(_OUTGOING.read_text().split()[0])
-    except (OSError, ValueError, IndexError):
-        return _OUTGOING_BEGIN
-    return first if first > _LOWEST + 1_000 else 65_536
+        low, high = (int(text) for text in _OUTGOING.read_text(encoding="ascii").split())
+    except (OSError, ValueError):
+        low, high = _USUALLY_OUTGOING
+    return max((_LOWEST, low), (high + 1, _END), key=lambda stretch: stretch[1] - stretch[0])
+
+
+def _held(port: int, guards: list[socket.socket], *, keep: bool) -> bool:
+    """Say whether the port could be bound; keep: it stays so."""
+    probe = socket.socket()
+    try:
+        probe.bind((HOST, port))
+    except OSError:
+        probe.close()
+        return False
+    if keep:
+        guards.append(probe)
+    else:
+        probe.close()
+    return True

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from barnabas.model.config import parse_properties
-from barnabas.server.dev_node import DevFiles, client_texts
-from barnabas.testing.shape import FIRST_CONTROLLER, SUPER_USER, ClusterPlan, NodePlan
+from barnabas.server.dev_node import SUPER_USER, DevFiles, client_texts
+from barnabas.testing.shape import FIRST_CONTROLLER, Address, ClusterPlan, NodePlan
 
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
@@ -302,11 +302,10 @@ class ProcessCluster:
                 node.stop()
 
     def close(self) -> None:
-        """Kill what still runs and give the ports back."""
+        """Kill what still runs."""
         atexit.unregister(self.close)
         for node in self.nodes.values():
             node.kill()
-        self.plan.ports.close()
 
     def delete(self) -> None:
         """Close, and delete the directory."""
@@ -369,11 +368,11 @@ class ProcessCluster:
     def _planned(self, node_id: int, *, broker: bool, controller: bool, rack: str | None = None) -> NodePlan:
         client = None
         if broker:
-            client = self.plan.address(proxied=self._proxied, wanted=self._next_port)
+            client = Address.free(proxied=self._proxied, wanted=self._next_port)
             self._next_port += bool(self._next_port)
             if rack is None and self._racks:
                 rack = self._racks[(node_id - 1) % len(self._racks)]
-        return NodePlan(node_id, client, self.plan.address(proxied=self._proxied) if controller else None, rack)
+        return NodePlan(node_id, client, Address.free(proxied=self._proxied) if controller else None, rack)
 
     def _grow(self, plan: NodePlan) -> NodeProcess:
         self.plan.add([plan], voters=False)

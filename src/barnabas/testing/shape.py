@@ -18,7 +18,7 @@ from barnabas.net.dev_ca import DevCa, write_private
 from barnabas.server.config import AUTHORIZERS
 from barnabas.server.dev_node import MECHANISM, SUPER_USER, DevFiles
 from barnabas.server.format import FormatRequest, format_directories, random_uuid
-from barnabas.testing.ports import HOST, ReservedPorts
+from barnabas.testing.ports import HOST, free_ports
 
 FIRST_CONTROLLER: Final = 101
 CONTROLLER: Final = "CONTROLLER"
@@ -34,6 +34,12 @@ class Address:
 
     bound: int
     told: int
+
+    @classmethod
+    def free(cls, *, proxied: bool = False, wanted: int = 0) -> Address:
+        """Give one on free ports; proxied: others are told another one. wanted: what they are told, 0 for any."""
+        told = wanted or free_ports(1)[0]
+        return cls(free_ports(1)[0] if proxied else told, told)
 
     @property
     def text(self) -> str:
@@ -118,7 +124,6 @@ class ClusterPlan:
         self.secrets = Secrets()
         self.nodes: dict[int, NodePlan] = {}
         self.voters: tuple[int, ...] = ()
-        self.ports = ReservedPorts()
         self._properties = dict(properties or {})
         self._features = dict(features or {})
         self._make_security()
@@ -127,11 +132,6 @@ class ClusterPlan:
     def protocol(self) -> str:
         """Give what clients speak, which is their listener's name too."""
         return "PLAINTEXT" if self.plaintext else "SASL_SSL"
-
-    def address(self, *, proxied: bool = False, wanted: int = 0) -> Address:
-        """Give a listener's address on free ports; proxied: others are told another one. wanted: told, 0 for any."""
-        told = self.ports.take(wanted)
-        return Address(self.ports.take() if proxied else told, told)
 
     def add(self, nodes: Sequence[NodePlan], *, voters: bool) -> None:
         """Take in nodes. voters: their controllers make up the first quorum; else they join the one there is."""
