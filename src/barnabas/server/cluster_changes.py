@@ -1,6 +1,7 @@
 """What the active controller has at hand when it decides: heartbeats, the schema of configs, chance and fresh ids.
 
-And what it does by itself: it fences silent brokers, and gives leadership back to preferred replicas.
+And what it does by itself: it fences silent brokers, gives leadership back to preferred replicas, and elects leaders
+uncleanly where topics allow it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from barnabas.core.metadata.elections import balance_leaders
+from barnabas.core.metadata.elections import balance_leaders, elect_unclean
 from barnabas.core.metadata.heartbeats import BrokerHeartbeats
 from barnabas.core.metadata.registrations import fence_stale_broker
 from barnabas.core.metadata.topic_changes import TopicPlans
@@ -21,6 +22,7 @@ from barnabas.server.config import NodeConfig
 from barnabas.server.config_schema import NodeConfigSchema
 from barnabas.server.controller import Controller
 from barnabas.server.format import random_uuid
+from barnabas.server.policies import Policies
 from barnabas.wire.errors import ApiError
 
 log = structlog.get_logger("kafka.controller")
@@ -36,7 +38,8 @@ class ClusterChanges:
         self._config = config
         self._clock = clock
         self._controller = controller
-        self.schema = NodeConfigSchema(config)
+        self.policies = Policies.load(config)
+        self.schema = NodeConfigSchema(config, self.policies.alter_config)
         self.heartbeats = BrokerHeartbeats(config["broker.session.timeout.ms"])
         own_id = config.node_id if config.is_broker else None
         self.heartbeats.activate(controller.image, clock.monotonic_ms(), own_id=own_id)
@@ -46,6 +49,7 @@ class ClusterChanges:
             random_below=random.randrange,
             num_partitions=config["num.partitions"],
             replication_factor=config["default.replication.factor"],
+            check_policy=self.policies.create_topic,
         )
 
     def now_ms(self) -> int:
@@ -60,6 +64,7 @@ class ClusterChanges:
         """Look after the cluster for as long as this node is the active controller."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fence_silent_brokers(), name="broker sessions")
+            group.create_task(self._elect_unclean(), name="unclean elections")
             if self._config["auto.leader.rebalance.enable"]:
                 group.create_task(self._balance_leaders(), name="leader balance")
 
@@ -79,4 +84,12 @@ class ClusterChanges:
             await asyncio.sleep(interval_s)
             with suppress(ApiError):
                 while await self._controller.write(lambda image: balance_leaders(image, self.schema)):
+                    pass
+
+    async def _elect_unclean(self) -> None:
+        interval_s = self._config["unclean.leader.election.interval.ms"] / 1000
+        while True:
+            await asyncio.sleep(interval_s)
+            with suppress(ApiError):
+                while await self._controller.write(lambda image: elect_unclean(image, self.schema)):
                     pass

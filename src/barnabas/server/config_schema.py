@@ -9,6 +9,7 @@ from barnabas.core.metadata.config_changes import EffectiveConfig
 from barnabas.core.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType, ConfigsImage
 from barnabas.core.metadata.topic_names import invalid_name
 from barnabas.model.config import ConfigError, ConfigKey, ConfigType, DynamicMode
+from barnabas.model.policy import CheckConfigs, ConfigsRequest, allow_configs
 from barnabas.server.config import NodeConfig
 from barnabas.server.config_keys import TABLE
 from barnabas.storage.log_config import (
@@ -32,7 +33,8 @@ _LISTENER_PREFIX: Final = "listener.name."
 class NodeConfigSchema:
     """The keys of topics and brokers over one node's own settings (see `core.metadata.config_changes.ConfigSchema`)."""
 
-    def __init__(self, config: NodeConfig) -> None:
+    def __init__(self, config: NodeConfig, check_policy: CheckConfigs = allow_configs) -> None:
+        self._check_policy = check_policy
         self._node = ConfigResource(ConfigResourceType.BROKER, str(config.node_id))
         self._static = config.originals
         self._topic_defaults = topic_defaults(config.values)
@@ -53,6 +55,10 @@ class NodeConfigSchema:
                 ErrorCode.INVALID_CONFIG if unknown else ErrorCode.INVALID_REQUEST,
                 f"configs of a {resource.type.name} cannot be set here: want TOPIC or BROKER",
             )
+
+    def allow(self, resource: ConfigResource, altered: Mapping[str, str | None]) -> None:
+        """ApiError when the policy does not allow these changes."""
+        self._check_policy(ConfigsRequest(resource.type.name, resource.name, altered))
 
     def is_list(self, resource_type: ConfigResourceType, key: str) -> bool:
         """Say whether the key's values are lists."""

@@ -14,6 +14,7 @@ from barnabas.core.replicated import VersionedRecord
 from barnabas.model.config import ConfigError
 from barnabas.model.features import SUPPORTED_FEATURES
 from barnabas.model.uuid import Uuid
+from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.records.feature_level_record import FeatureLevelRecord
 from barnabas.wire.records.register_broker_record import (
     BrokerEndpoint,
@@ -39,6 +40,10 @@ class FewKeys:
         for key, value in new.items():
             if resource.type is ConfigResourceType.TOPIC and (key not in DEFAULTS or value == "bad"):
                 raise ConfigError(f"{key}: {value!r} is not allowed")
+
+    def allow(self, resource: ConfigResource, altered: Mapping[str, str | None]) -> None:
+        if "forbidden" in altered.values():
+            raise ApiError(ErrorCode.POLICY_VIOLATION, "not here")
 
     def is_list(self, resource_type: ConfigResourceType, key: str) -> bool:
         return key in LISTS

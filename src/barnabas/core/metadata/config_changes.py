@@ -6,7 +6,7 @@ knowledge as a `ConfigSchema`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
@@ -55,6 +55,10 @@ class ConfigSchema(Protocol):
 
     def check(self, resource: ConfigResource, new: Mapping[str, str], old: Mapping[str, str]) -> None:
         """ApiError or ConfigError when `resource` may not be configured as `new`; old: its overrides now."""
+        ...
+
+    def allow(self, resource: ConfigResource, altered: Mapping[str, str | None]) -> None:
+        """ApiError when the cluster's policy does not allow these changes (KIP-133)."""
         ...
 
     def is_list(self, resource_type: ConfigResourceType, key: str) -> bool:
@@ -116,10 +120,10 @@ def alter_configs(
             for key, value in values.items()
             if current.get(key) != value or resource.type is ConfigResourceType.BROKER
         ]
-        altered += [config_record(resource, key, None) for key in sorted(current) if key not in values]
+        dropped = [config_record(resource, key, None) for key in sorted(current) if key not in values]
         try:
-            _check(image, resource, altered, schema, created=False, forwarded=forwarded)
-            records += altered
+            _check(image, resource, altered, dropped, schema, created=False, forwarded=forwarded)
+            records += [*altered, *dropped]
             results[resource] = None
         except ApiError as e:
             results[resource] = e
@@ -154,7 +158,7 @@ def changed_keys(
         # Brokers re-read files that a value names when they see the record, so it is written even if nothing changes.
         if new != current.get(key) or resource.type is ConfigResourceType.BROKER:
             records.append(config_record(resource, key, new))
-    _check(image, resource, records, schema, created=created, forwarded=forwarded)
+    _check(image, resource, records, [], schema, created=created, forwarded=forwarded)
     return records
 
 
@@ -191,15 +195,17 @@ def _split(value: str) -> list[str]:
 def _check(
     image: MetadataImage,
     resource: ConfigResource,
-    records: Iterable[VersionedRecord],
+    altered: Sequence[VersionedRecord],
+    dropped: Sequence[VersionedRecord],
     schema: ConfigSchema,
     *,
     created: bool,
     forwarded: bool,
 ) -> None:
+    """dropped: what goes because a request does not name it; the policy is not asked about that."""
     old = image.configs.get(resource)
     new: Map[str, str] = old
-    for versioned in records:
+    for versioned in (*altered, *dropped):
         record: ConfigRecord = versioned.record
         refuse_reserved(image, resource, record.name, record.value, forwarded=forwarded)
         if record.value is not None:
@@ -212,6 +218,7 @@ def _check(
         raise ApiError(ErrorCode.INVALID_CONFIG, str(e)) from e
     if not created:
         _check_exists(image, resource)
+    schema.allow(resource, {versioned.record.name: versioned.record.value for versioned in altered})
 
 
 def refuse_reserved(

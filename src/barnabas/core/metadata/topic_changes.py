@@ -16,6 +16,7 @@ from barnabas.core.metadata.placement import RandomBelow, default_directory, pla
 from barnabas.core.metadata.topic_names import invalid_name
 from barnabas.core.metadata.topics import PartitionRegistration, collision_key
 from barnabas.core.replicated import Decision, VersionedRecord
+from barnabas.model.policy import CheckTopic, TopicRequest, allow_topic
 from barnabas.model.ports import NewUuid
 from barnabas.model.uuid import Uuid
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -36,7 +37,7 @@ DEFAULT: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class TopicPlans:
-    """What the shell lends for making topics: defaults of the cluster, knowledge of configs, ids and chance."""
+    """What the shell lends for making topics: defaults of the cluster, knowledge of configs, ids, chance, a policy."""
 
     schema: ConfigSchema
     new_uuid: NewUuid
@@ -44,6 +45,7 @@ class TopicPlans:
     num_partitions: int = 1
     replication_factor: int = 1
     take_quota: TakeQuota = no_quota
+    check_policy: CheckTopic = allow_topic
 
 
 def create_topics(
@@ -93,6 +95,7 @@ def _create(
     _check_name(image, topic.name)
     config_records = _configured(image, topic, plans.schema)
     partitions = _assigned(image, topic) if topic.assignments else _placed(image, topic, plans)
+    plans.check_policy(_asked_for(topic, partitions))
     plans.take_quota(len(partitions))
     topic_id = plans.new_uuid()
     records = [
@@ -101,6 +104,14 @@ def _create(
         *(partition.record(topic_id, number, image.levels) for number, partition in enumerate(partitions)),
     ]
     return records, _result(image, topic, topic_id, partitions, plans.schema, shown=shown)
+
+
+def _asked_for(topic: CreatableTopic, partitions: Sequence[PartitionRegistration]) -> TopicRequest:
+    configs = {config.name: config.value for config in topic.configs if config.value is not None}
+    if topic.assignments:
+        by_hand = {number: partition.replicas for number, partition in enumerate(partitions)}
+        return TopicRequest(topic.name, replica_assignments=by_hand, configs=configs)
+    return TopicRequest(topic.name, len(partitions), len(partitions[0].replicas), configs=configs)
 
 
 def _check_name(image: MetadataImage, name: str) -> None:

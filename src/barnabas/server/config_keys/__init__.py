@@ -3,7 +3,7 @@
 from typing import Final
 
 from barnabas.model.config import ConfigTable
-from barnabas.server.config_keys import accepted, general, groups, logs, quorum, quotas, security
+from barnabas.server.config_keys import accepted, controller, general, groups, logs, quorum, quotas, security
 
 TABLE: Final = ConfigTable(
     *general.KEYS,
@@ -11,6 +11,7 @@ TABLE: Final = ConfigTable(
     *logs.KEYS,
     *groups.KEYS,
     *quorum.KEYS,
+    *controller.KEYS,
     *quotas.KEYS,
     *accepted.KEYS,
 )

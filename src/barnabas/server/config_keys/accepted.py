@@ -32,7 +32,6 @@ KEYS: Final = (
         importance=Importance.HIGH,
         validator=at_least(1),
     ),
-    ConfigKey("alter.config.policy.class.name", ConfigType.CLASS, None, importance=Importance.LOW),
     ConfigKey(
         "alter.log.dirs.replication.quota.window.num",
         ConfigType.INT,
@@ -47,7 +46,6 @@ KEYS: Final = (
         importance=Importance.LOW,
         validator=at_least(1),
     ),
-    ConfigKey("auto.leader.rebalance.enable", ConfigType.BOOLEAN, True, importance=Importance.HIGH),
     ConfigKey(
         "background.threads",
         ConfigType.INT,
@@ -138,7 +136,6 @@ KEYS: Final = (
     ),
     ConfigKey("controller.socket.timeout.ms", ConfigType.INT, 30_000),
     ConfigKey("cordoned.log.dirs", ConfigType.LIST, (), dynamic=DynamicMode.PER_BROKER),
-    ConfigKey("create.topic.policy.class.name", ConfigType.CLASS, None, importance=Importance.LOW),
     ConfigKey(
         "delegation.token.expiry.check.interval.ms",
         ConfigType.LONG,
@@ -297,13 +294,6 @@ KEYS: Final = (
         validator=at_least(1),
     ),
     ConfigKey("kafka.metrics.reporters", ConfigType.LIST, (), importance=Importance.LOW),
-    ConfigKey(
-        "leader.imbalance.check.interval.seconds",
-        ConfigType.LONG,
-        300,
-        importance=Importance.HIGH,
-        validator=at_least(1),
-    ),
     ConfigKey("log.cleaner.io.buffer.load.factor", ConfigType.DOUBLE, 0.9, dynamic=DynamicMode.CLUSTER_WIDE),
     ConfigKey(
         "log.cleaner.io.buffer.size",
@@ -831,7 +821,6 @@ KEYS: Final = (
         importance=Importance.HIGH,
         validator=at_least(1),
     ),
-    ConfigKey("unclean.leader.election.interval.ms", ConfigType.LONG, 300_000, validator=at_least(1), internal=True),
     ConfigKey("unstable.api.versions.enable", ConfigType.BOOLEAN, False, importance=Importance.HIGH, internal=True),
     ConfigKey(
         "unstable.feature.versions.enable",

@@ -40,7 +40,9 @@ async def alter_configs(req: AlterConfigsRequest, ctx: RequestContext) -> AlterC
     }
     schema = ctx.node.changes.schema
     results = await ctx.node.controller.write(
-        lambda image: decide(image, wanted, schema, validate_only=req.validate_only)
+        lambda image: decide(
+            image, wanted, schema, validate_only=req.validate_only, forwarded=ctx.forwarded_by is not None
+        )
     )
     responses = []
     for place, resource in enumerate(req.resources):

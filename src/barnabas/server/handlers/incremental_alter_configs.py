@@ -46,7 +46,9 @@ async def incremental_alter_configs(
     wanted = {resource_of(req.resources[place]): change for place, change in changes.items()}
     schema = ctx.node.changes.schema
     results = await ctx.node.controller.write(
-        lambda image: decide(image, wanted, schema, validate_only=req.validate_only)
+        lambda image: decide(
+            image, wanted, schema, validate_only=req.validate_only, forwarded=ctx.forwarded_by is not None
+        )
     )
     for place in changes:
         errors[place] = results[resource_of(req.resources[place])]
