@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, Self
 
 from barnabas.model.config import parse_properties
 from barnabas.server.dev_node import SUPER_USER, DevFiles, client_texts
+from barnabas.testing.network import Network
 from barnabas.testing.shape import FIRST_CONTROLLER, Address, ClusterPlan, NodePlan
 
 START_SECONDS: Final = 60.0
@@ -244,8 +245,8 @@ class ProcessCluster:
         directory: everything goes there, and `close` leaves it. controllers, brokers, combined: how many nodes of each
         kind. plaintext: no TLS, no login, no ACLs. dynamic: voters may change (KIP-853). racks: of the brokers, in
         turn. properties, features: see ClusterPlan. software: what the node with that id runs, ours by default.
-        proxied: others are told ports at which this class puts nothing (see `barnabas.testing.network`). first_port:
-        clients' ports are this one and those after it; 0 for any.
+        proxied: everybody connects through `network`, that tests make bad. first_port: clients' ports are this one and
+        those after it; 0 for any.
         """
         self.plan = ClusterPlan(
             directory, plaintext=plaintext, dynamic=dynamic, properties=properties, features=features
@@ -253,7 +254,7 @@ class ProcessCluster:
         self.nodes: dict[int, NodeProcess] = {}
         self._racks = tuple(racks)
         self._software = software or (lambda node_id: Barnabas())
-        self._proxied = proxied
+        self._network = Network(self._processes) if proxied else None
         self._next_port = first_port
         plans = [self._planned(i, broker=True, controller=True) for i in range(1, combined + 1)]
         plans += [
@@ -282,6 +283,8 @@ class ProcessCluster:
     def start(self) -> None:
         """Start every node that is down, controllers first, and wait until all serve; none is left when one fails."""
         atexit.register(self.close)  # also when the test run is broken off
+        if self._network is not None and not self._network.running:
+            self._network.start(node.plan for node in self)
         try:
             started = [n for n in dict.fromkeys(self.controllers + self.brokers) if not n.running]
             for node in started:
@@ -304,8 +307,10 @@ class ProcessCluster:
     def close(self) -> None:
         """Kill what still runs."""
         atexit.unregister(self.close)
-        for node in self.nodes.values():
+        for node in self:
             node.kill()
+        if self._network is not None:
+            self._network.stop()
 
     def delete(self) -> None:
         """Close, and delete the directory."""
@@ -315,6 +320,13 @@ class ProcessCluster:
     def node(self, node_id: int) -> NodeProcess:
         """Give one node."""
         return self.nodes[node_id]
+
+    @property
+    def network(self) -> Network:
+        """Give the network between the nodes; ValueError when the cluster was not made with proxied=True."""
+        if self._network is None:
+            raise ValueError("nothing stands between the nodes of this cluster: make it with proxied=True")
+        return self._network
 
     @property
     def brokers(self) -> list[NodeProcess]:
@@ -368,11 +380,11 @@ class ProcessCluster:
     def _planned(self, node_id: int, *, broker: bool, controller: bool, rack: str | None = None) -> NodePlan:
         client = None
         if broker:
-            client = Address.free(proxied=self._proxied, wanted=self._next_port)
+            client = Address.free(proxied=self._network is not None, wanted=self._next_port)
             self._next_port += bool(self._next_port)
             if rack is None and self._racks:
                 rack = self._racks[(node_id - 1) % len(self._racks)]
-        return NodePlan(node_id, client, Address.free(proxied=self._proxied) if controller else None, rack)
+        return NodePlan(node_id, client, Address.free(proxied=self._network is not None) if controller else None, rack)
 
     def _grow(self, plan: NodePlan) -> NodeProcess:
         self.plan.add([plan], voters=False)
@@ -383,4 +395,9 @@ class ProcessCluster:
         self.plan.format(plan)
         node = NodeProcess(plan, self.plan.files.node(plan.node_id), self._software(plan.node_id))
         self.nodes[plan.node_id] = node
+        if self._network is not None and self._network.running:
+            self._network.add(plan)
         return node
+
+    def _processes(self) -> dict[int, int]:
+        return {node.pid: node.node_id for node in self if node.running}
