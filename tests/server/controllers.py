@@ -51,7 +51,7 @@ async def running(config: NodeConfig, fs: FileSystem | None = None) -> AsyncIter
     controller = Controller(config, SystemClock(), fs)
     task = asyncio.create_task(controller.run())
     try:
-        await controller.active()
+        await controller.caught_up()
         yield controller
     finally:
         await controller.stop()

@@ -32,7 +32,7 @@ async def main(directory: Path, start: int) -> None:
     )
     controller = Controller(config, SystemClock())
     running = asyncio.create_task(controller.run())
-    image = await controller.active()
+    image = await controller.caught_up()
     print("have", *configs_of(image), flush=True)
     numbers = count(start)
 

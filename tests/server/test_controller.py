@@ -119,7 +119,7 @@ async def test_a_refused_decision_changes_nothing(tmp_path: Path) -> None:
 
 async def test_a_follower_gets_every_delta_from_the_first_image_on(tmp_path: Path) -> None:
     async with running(formatted(tmp_path)) as controller:
-        first = await controller.active()
+        first = await controller.caught_up()
         await controller.write(setting("early", "1"))
         deltas: list[MetadataDelta] = []
         controller.follow(deltas.append)
@@ -182,7 +182,7 @@ async def test_a_broken_disk_refuses_what_is_under_way_and_ends_the_controller()
     fs.make_dirs(directory)
     controller = Controller(formatted(directory, fs), SystemClock(), fs)
     task = asyncio.create_task(controller.run())
-    await controller.active()
+    await controller.caught_up()
     fs.fault = lambda operation, path: OSError(errno.ENOSPC, "full") if operation == "pwrite" else None
     with pytest.raises(ApiError) as refused:
         await controller.write(setting("a", "1"))
@@ -199,7 +199,7 @@ async def test_a_directory_that_is_not_formatted_is_refused(tmp_path: Path) -> N
     with pytest.raises(ControllerError, match="not formatted"):
         await controller.run()
     with pytest.raises(ControllerError, match="not formatted"):
-        await controller.active()
+        await controller.caught_up()
 
 
 async def test_a_quorum_without_this_node_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -27,6 +27,9 @@ log = structlog.get_logger("kafka.server.BrokerLifecycle")
 
 UNREGISTERED: Final = -1
 SHUT_DOWN_INTERVAL_S: Final = 0.02
+RETRY_S: Final = 0.1
+_MAY_CHANGE: Final = (ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
+"""Refusals that time may heal: an earlier run of this broker is still thought alive, or nobody is the controller."""
 
 
 class RegistrationRefusedError(Exception):
@@ -41,27 +44,37 @@ class BrokerLifecycle:
         channel: ControllerChannel,
         *,
         node_id: int,
-        cluster_id: str,
         rack: str | None,
         incarnation_id: Uuid,
         interval_ms: int,
+        patience_ms: int,
+        session_ms: int,
         metadata_offset: Callable[[], int],
+        next_metadata: Callable[[], Awaitable[object]],
         offline_dirs: Callable[[], Sequence[Uuid]],
     ) -> None:
+        """interval_ms: between heartbeats; patience_ms: to be registered in; session_ms: silent for longer, the
+        controller fences us; next_metadata: waits until the metadata changes here."""
         self._channel = channel
         self._node_id = node_id
-        self._cluster_id = cluster_id
         self._rack = rack
         self._incarnation_id = incarnation_id
         self._interval_s = interval_ms / 1000
+        self._patience_s = patience_ms / 1000
+        self._session_s = session_ms / 1000
         self._metadata_offset = metadata_offset
+        self._next_metadata = next_metadata
         self._offline_dirs = offline_dirs
         self._wake = asyncio.Event()
         self.epoch = UNREGISTERED
         self.fenced = True
 
     async def register(
-        self, endpoints: Sequence[Endpoint], directories: Sequence[Uuid], previous_epoch: int = UNREGISTERED
+        self,
+        cluster_id: str,
+        endpoints: Sequence[Endpoint],
+        directories: Sequence[Uuid],
+        previous_epoch: int = UNREGISTERED,
     ) -> None:
         """Tell the controller who we are; RegistrationRefusedError when it will not have us.
 
@@ -69,7 +82,7 @@ class BrokerLifecycle:
         """
         request = BrokerRegistrationRequest(
             broker_id=self._node_id,
-            cluster_id=self._cluster_id,
+            cluster_id=cluster_id,
             incarnation_id=self._incarnation_id,
             listeners=[
                 Listener(
@@ -88,15 +101,36 @@ class BrokerLifecycle:
             log_dirs=list(directories),
             previous_broker_epoch=previous_epoch,
         )
-        answer: BrokerRegistrationResponse = await self._channel.call(request, BrokerRegistrationRequest.MAX_VERSION)
-        if answer.error_code:
-            raise RegistrationRefusedError(f"the controller refuses this broker: {ErrorCode(answer.error_code).name}")
-        self.epoch = answer.broker_epoch
+        self.epoch = await self._registered(request)
+
+    async def _registered(self, request: BrokerRegistrationRequest) -> int:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                while True:
+                    answer: BrokerRegistrationResponse = await self._channel.call(request, request.MAX_VERSION)
+                    if not answer.error_code:
+                        return answer.broker_epoch
+                    refusal = ErrorCode(answer.error_code)
+                    if refusal not in _MAY_CHANGE:
+                        raise RegistrationRefusedError(f"the controller refuses this broker: {refusal.name}")
+                    log.info("not registered yet", broker=self._node_id, because=refusal.name)
+                    await asyncio.sleep(RETRY_S)
+        except TimeoutError:
+            raise RegistrationRefusedError(
+                f"no controller has registered broker {self._node_id} within {self._patience_s:.0f} s "
+                "(initial.broker.registration.timeout.ms)"
+            ) from None
 
     async def unfence(self) -> None:
-        """Ask to be let in until the controller says that we are."""
-        while self.fenced:
+        """Ask to be let in until the controller says that we are: it waits until we know the metadata that it knows."""
+        while True:
             await self._beat(want_fence=False)
+            if not self.fenced:
+                return
+            try:
+                await asyncio.wait_for(self._next_metadata(), RETRY_S)
+            except TimeoutError:
+                pass
 
     async def run(self) -> None:
         """Send heartbeats until cancelled; `hurry` sends the next one at once."""
@@ -113,12 +147,21 @@ class BrokerLifecycle:
         self._wake.set()
 
     async def shut_down(self) -> None:
-        """Ask to leave until the controller lets us: leaderships have moved, and we are fenced."""
-        while True:
-            answer = await self._beat(want_fence=False, want_shut_down=True)
-            if answer.should_shut_down or answer.error_code:
-                return
-            await asyncio.sleep(SHUT_DOWN_INTERVAL_S)
+        """Ask to leave until the controller lets us: leaderships have moved, and we are fenced.
+
+        Without a controller to ask we leave after a session's time: by then any controller would have fenced us.
+        """
+        if self.epoch == UNREGISTERED:
+            return
+        try:
+            async with asyncio.timeout(self._session_s):
+                while True:
+                    answer = await self._beat(want_fence=False, want_shut_down=True)
+                    if answer.should_shut_down or answer.error_code:
+                        return
+                    await asyncio.sleep(SHUT_DOWN_INTERVAL_S)
+        except TimeoutError:
+            log.warning("leaves without the controller's consent", broker=self._node_id, waited_s=self._session_s)
 
     async def _beat(self, *, want_fence: bool, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(

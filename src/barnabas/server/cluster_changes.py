@@ -15,6 +15,7 @@ import structlog
 
 from barnabas.core.metadata.elections import balance_leaders, elect_unclean
 from barnabas.core.metadata.heartbeats import BrokerHeartbeats
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.registrations import fence_stale_broker
 from barnabas.core.metadata.topic_changes import TopicPlans
 from barnabas.model.ports import Clock
@@ -32,7 +33,7 @@ _CHECKS_A_SESSION: Final = 8
 
 
 class ClusterChanges:
-    """See the module. Made when the controller has become active; `run` is its task, handlers use the rest."""
+    """See the module. `run` is its task, handlers use the rest, while this controller is the active one."""
 
     def __init__(self, config: NodeConfig, clock: Clock, controller: Controller) -> None:
         self._config = config
@@ -41,8 +42,8 @@ class ClusterChanges:
         self.policies = Policies.load(config)
         self.schema = NodeConfigSchema(config, self.policies.alter_config)
         self.heartbeats = BrokerHeartbeats(config["broker.session.timeout.ms"])
-        own_id = config.node_id if config.is_broker else None
-        self.heartbeats.activate(controller.image, clock.monotonic_ms(), own_id=own_id)
+        self._knows_own_broker = not config.is_broker
+        controller.on_active = self._activate
         self.plans = TopicPlans(
             schema=self.schema,
             new_uuid=random_uuid,
@@ -52,13 +53,20 @@ class ClusterChanges:
             check_policy=self.policies.create_topic,
         )
 
+    def _activate(self, image: MetadataImage) -> None:
+        """Begin with what the predecessor's log says: nobody is silent yet."""
+        # Before this process has registered its own broker, what the log says of that one is an earlier run's.
+        own_id = None if self._knows_own_broker else self._config.node_id
+        self._knows_own_broker = True
+        self.heartbeats.activate(image, self.now_ms(), own_id=own_id)
+
     def now_ms(self) -> int:
         """Give the clock that sessions are measured by."""
         return self._clock.monotonic_ms()
 
     def kraft_version(self) -> int:
         """Give the level of `kraft.version`, which the Raft layer keeps."""
-        return self._controller.driver.node.control.kraft_version.last.value
+        return self._controller.kraft_version
 
     async def run(self) -> None:
         """Look after the cluster for as long as this node is the active controller."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from barnabas.server.metrics import ServerMetrics
     from barnabas.server.partitions import Partitions
     from barnabas.server.producer_ids import ProducerIds
+    from barnabas.server.raft_driver import RaftDriver
     from barnabas.server.router import Router
     from barnabas.server.throttle import Throttle
     from barnabas.storage.log_dirs import LogDirs
@@ -53,7 +54,7 @@ class Services(Protocol):
     """What a node offers those who serve requests: they know this, and nothing else of it.
 
     config: as it is now, dynamic settings included; static_config: as the node was started. controller, changes: for
-    handlers of the controller.
+    handlers of the controller; partitions, groups, fetch_sessions, producer_ids: for handlers of the broker.
     """
 
     config: NodeConfig
@@ -73,6 +74,11 @@ class Services(Protocol):
 
     def image(self) -> MetadataImage:
         """Give the committed metadata as this node has taken it up."""
+        ...
+
+    @property
+    def replica(self) -> RaftDriver:
+        """Give this node's replica of the metadata log."""
         ...
 
     def authorizer(self) -> StandardAuthorizer | None:

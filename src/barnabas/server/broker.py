@@ -1,0 +1,177 @@
+"""The broker of a node: the logs, the replicas and groups that follow the metadata, and its place in the cluster."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import structlog
+
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.model.topic_partition import TopicPartition
+from barnabas.model.uuid import Uuid
+from barnabas.server.broker_lifecycle import UNREGISTERED, BrokerLifecycle
+from barnabas.server.config import Endpoint
+from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.format import random_uuid
+from barnabas.server.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, group_config
+from barnabas.server.group_metrics import publish_group_metrics
+from barnabas.server.handlers import BROKER
+from barnabas.server.log_work import LogWork, passes
+from barnabas.server.node_metrics import publish_node_metrics
+from barnabas.server.offsets_log import PartitionLog
+from barnabas.server.partitions import Partitions
+from barnabas.server.producer_ids import ProducerIds
+from barnabas.server.publishers import Publisher
+from barnabas.server.publishers.topics import TopicPublisher
+from barnabas.server.replica_reports import ReplicaReports
+from barnabas.server.router import Router
+from barnabas.server.topic_creation import TopicCreation
+from barnabas.wire.compression import Compression
+from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+if TYPE_CHECKING:
+    from barnabas.server.node import Node
+
+log = structlog.get_logger("kafka.server.Broker")
+
+
+class Broker:
+    """See the module. Order of its life: `load`, `join`, its tasks, `leave`, `close`."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        config = node.config
+        self.fetch_sessions = FetchSessions(
+            config["max.incremental.fetch.session.cache.slots"],
+            node.clock.monotonic_ms,
+            lambda: random.randrange(1, 1 << 31),
+        )
+        self.partitions = Partitions(config.node_id, node.log_dirs)
+        self.groups = GroupCoordinator(
+            group_config(config.values),
+            clock=node.clock,
+            new_uuid=random_uuid,
+            partition_count=self._offsets_partitions,
+            open_log=lambda tp: PartitionLog(self.partitions, tp),
+            load_buffer_bytes=config["offsets.load.buffer.size"],
+            compression=Compression(config["offsets.topic.compression.codec"]),
+            linger_ms=config["group.coordinator.append.linger.ms"],
+        )
+        self.lifecycle = BrokerLifecycle(
+            node.channel,
+            node_id=config.node_id,
+            rack=config["broker.rack"],
+            incarnation_id=random_uuid(),
+            interval_ms=config["broker.heartbeat.interval.ms"],
+            patience_ms=config["initial.broker.registration.timeout.ms"],
+            session_ms=config["broker.session.timeout.ms"],
+            metadata_offset=lambda: node.image().offset_epoch.offset,
+            next_metadata=node.next_image,
+            offline_dirs=self._offline_directory_ids,
+        )
+        self.reports = ReplicaReports(
+            config.node_id,
+            node.channel,
+            directory_of=self._directory_id_of,
+            broker_epoch=lambda: self.lifecycle.epoch,
+        )
+        self.router = Router(BROKER, listener="broker", forward=node.channel.forward)
+        self.topic_creation = TopicCreation(config, node.channel)
+        self.producer_ids = ProducerIds(self._allocate, self._producer_ids_wanted)
+        self.publishers: Sequence[Publisher] = (
+            TopicPublisher(self.partitions, self.groups, node.metrics),
+            self.reports,
+        )
+        publish_group_metrics(node.metrics.registry, self.groups)
+        publish_node_metrics(
+            node.metrics,
+            self.partitions,
+            node.log_dirs,
+            self.fetch_sessions,
+            connections=lambda: sum(len(s.connections) for s in node.listeners),
+            authorizer=node.authorizer,
+        )
+
+    def load(self, image: MetadataImage) -> None:
+        """Open the logs; those of topics that are gone are set apart. Blocks, for long where there are many."""
+        self._node.log_dirs.load(_strays(image, self._node.config.node_id))
+
+    async def join(self) -> None:
+        """Register with the controller and wait to be let in; RegistrationRefusedError when it will not have us."""
+        directories = [d.directory_id for d in self._node.log_dirs.online if d.directory_id is not None]
+        epochs = {d.clean_broker_epoch for d in self._node.log_dirs.directories}
+        previous = epochs.pop() if len(epochs) == 1 else UNREGISTERED
+        await self.lifecycle.register(self._node.cluster_id, self._advertised(), sorted(directories), previous)
+        await self.lifecycle.unfence()
+
+    def start(self) -> None:
+        """Begin what a broker does all the time."""
+        node = self._node
+        node.watch(self.lifecycle.run(), "heartbeats")
+        node.watch(self.reports.run(), "replica reports")
+        work = LogWork(passes(node.config, node.log_dirs), node.config["log.initial.task.delay.ms"])
+        node.watch(work.run(), "log work")
+
+    async def leave(self) -> None:
+        """Give up leaderships and leave the cluster, as far as there is a controller to agree to it."""
+        await self.lifecycle.shut_down()
+
+    async def close(self) -> None:
+        """Let groups finish what is under way."""
+        await self.groups.close()
+
+    def bootstrap(self) -> str:
+        """Give the address for clients: host:port of the first listener that is theirs."""
+        first = self._advertised()[0]
+        return f"{first.host}:{first.port}"
+
+    def _advertised(self) -> list[Endpoint]:
+        """Give the listeners that clients use, at the addresses they are told."""
+        config = self._node.config
+        told = {e.listener_name: e for e in config.advertised}
+        ports = {s.endpoint.listener_name: s.port for s in self._node.listeners}
+        found = []
+        for endpoint in config.broker_listeners:
+            shown = told.get(endpoint.listener_name, endpoint)
+            host = shown.host or socket.getfqdn()
+            found.append(replace(shown, host=host, port=shown.port or ports[endpoint.listener_name]))
+        return found
+
+    def directory_failed(self) -> None:
+        """Tell the controller at once that a log directory is gone; safe on any thread."""
+        self._node.loop.call_soon_threadsafe(self.lifecycle.hurry)
+
+    def _offsets_partitions(self) -> int:
+        topic = self._node.image().topics.by_name.get(OFFSETS_TOPIC)
+        return len(topic.partitions) if topic is not None else int(self._node.config["offsets.topic.num.partitions"])
+
+    async def _allocate(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+        answer: AllocateProducerIdsResponse = await self._node.channel.call(request, request.MAX_VERSION)
+        return answer
+
+    def _producer_ids_wanted(self) -> AllocateProducerIdsRequest:
+        return AllocateProducerIdsRequest(broker_id=self._node.config.node_id, broker_epoch=self.lifecycle.epoch)
+
+    def _directory_id_of(self, tp: TopicPartition) -> Uuid | None:
+        directory = self._node.log_dirs.directory_of(tp)
+        return directory.directory_id if directory is not None else None
+
+    def _offline_directory_ids(self) -> list[Uuid]:
+        return [d.directory_id for d in self._node.log_dirs.offline if d.directory_id is not None]
+
+
+def _strays(image: MetadataImage, node_id: int) -> Callable[[TopicPartition, Uuid | None], bool]:
+    """Give the test for logs that are no replicas of this broker any more: deleted or moved while it was down."""
+
+    def is_stray(tp: TopicPartition, topic_id: Uuid | None) -> bool:
+        topic = image.topics.by_name.get(tp.topic)
+        if topic is None or (topic_id is not None and topic.id != topic_id):
+            return True
+        partition = topic.partitions.get(tp.partition)
+        return partition is None or node_id not in partition.replicas
+
+    return is_stray

@@ -1,0 +1,224 @@
+"""A node's copy of the cluster's metadata: the committed log as one image after another, told to whoever follows.
+
+States: loading -> caught up -> stopped. Every node has one; the one of a controller may also lead (`controller`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from barnabas.core.metadata.delta import MetadataDelta
+from barnabas.core.metadata.image import MetadataImage, snapshot_records
+from barnabas.core.metadata.loader import CommittedBatch, MetadataLoader
+from barnabas.core.raft.control import ControlState
+from barnabas.core.raft.node import Identity, RaftNode
+from barnabas.core.raft.ready import LeaderAndEpoch, Leadership
+from barnabas.core.raft.voters import ReplicaKey
+from barnabas.core.replicated import ReplayError, VersionedRecord
+from barnabas.model.ports import Clock
+from barnabas.model.topic_partition import OffsetAndEpoch
+from barnabas.server.config import NodeConfig
+from barnabas.server.metadata_log import LoadedBatch, MetadataLog
+from barnabas.server.quorum import ControllerError, check_voters, configured_voters, local_voter, log_settings
+from barnabas.server.raft_driver import RaftDriver, SnapshotSource
+from barnabas.storage.environment import LogEnvironment
+from barnabas.storage.fs import FileSystem, OsFileSystem
+from barnabas.storage.meta_properties import MetaPropertiesError, read_meta_properties
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.metadata_records import decode_metadata_record, encode_metadata_record
+
+log = structlog.get_logger("kafka.metadata")
+
+Follower = Callable[[MetadataDelta], None]
+
+
+class MetadataReplica:
+    """See the module. `run` is its task; `caught_up` gives the first image; `stop` ends it."""
+
+    def __init__(self, config: NodeConfig, clock: Clock, fs: FileSystem | None = None) -> None:
+        self._config = config
+        self._clock = clock
+        self._fs = fs or OsFileSystem()
+        self._loader = MetadataLoader()
+        self._driver: RaftDriver | None = None
+        self._last_timestamp_ms = 0
+        self._kept: list[MetadataDelta] = []
+        self._follower: Follower | None = None
+        self._first: MetadataImage | None = None
+        self._changed = asyncio.Event()
+        self._ended: BaseException | None = None
+
+    @property
+    def committed_image(self) -> MetadataImage:
+        """Give the metadata that is committed and published."""
+        return self._loader.image
+
+    @property
+    def kraft_version(self) -> int:
+        """Give the kraft.version in force, which the log's control records set, not its metadata (KIP-853)."""
+        return self.driver.node.control.kraft_version.last.value
+
+    @property
+    def driver(self) -> RaftDriver:
+        """Give the replica's driver, for those who describe the quorum; RuntimeError before `run` has opened it."""
+        if self._driver is None:
+            raise RuntimeError("the metadata log is not open yet")
+        return self._driver
+
+    async def opened(self) -> RaftDriver:
+        """Wait until the log is open and give its driver; raises what `run` raises when it ends before."""
+        while self._driver is None:
+            await self._next_change()
+        return self._driver
+
+    async def caught_up(self) -> MetadataImage:
+        """Wait until the cluster's metadata is known here, its bootstrap included, and give it.
+
+        ControllerError when this replica ends before. What is committed from then on is kept for `follow`.
+        """
+        while self._first is None:
+            await self._next_change()
+        return self._first
+
+    async def _next_change(self) -> None:
+        if self._ended is not None:
+            raise self._ended
+        self._changed.clear()
+        await self._changed.wait()
+
+    def follow(self, follower: Follower) -> None:
+        """Tell `follower` every delta from the image that `caught_up` gave on, in order; those that are past, now."""
+        self._follower = follower
+        kept, self._kept = self._kept, []
+        for delta in kept:
+            follower(delta)
+
+    # -- running
+
+    async def run(self) -> None:
+        """Load the metadata and follow it until `stop`; ControllerError or DriverFailedError when it cannot."""
+        try:
+            self._driver = driver = await asyncio.to_thread(self._open)
+            self._changed.set()
+            await self._run(driver)
+        except (MetaPropertiesError, ProtocolError, ReplayError) as e:
+            self._ended = ControllerError(f"the metadata in {self._config.metadata_log_dir} cannot be used: {e}")
+            raise self._ended from e
+        except BaseException as e:
+            self._ended = e if isinstance(e, Exception) else ControllerError("the metadata replica was stopped")
+            raise
+        else:
+            self._ended = ControllerError("the metadata replica has stopped")
+        finally:
+            self._changed.set()
+
+    def _open(self) -> RaftDriver:
+        directory = Path(self._config.metadata_log_dir)
+        properties = read_meta_properties(directory, self._fs)
+        if properties is None or properties.directory_id is None:
+            raise ControllerError(f"{directory} is not formatted; use `barnabas storage format`")
+        voter = local_voter(self._config, ReplicaKey(properties.node_id, properties.directory_id))
+        settings = log_settings(self._config)
+        files = MetadataLog.open(LogEnvironment(self._fs, self._clock), directory, settings)
+        control = ControlState(configured_voters(self._config))
+        files.load_control(control)
+        check_voters(control.voters.last.value, voter.key)
+        node = RaftNode(
+            Identity(voter.key, voter),
+            files.load_election(),
+            files.end,
+            control,
+            max_batch_bytes=settings.max_batch_bytes,
+        )
+        driver = RaftDriver(node, files, self, self._clock, settings)
+        driver.load()
+        return driver
+
+    async def _run(self, driver: RaftDriver) -> None:
+        await driver.run()
+
+    async def stop(self) -> None:
+        """Let what was proposed be committed, give up leading and close the log. `run` must have begun."""
+        with suppress(Exception):
+            (await self.opened()).stop()
+        while self._ended is None:
+            with suppress(Exception):
+                await self._next_change()
+
+    async def snapshot(self) -> None:
+        """Write a snapshot of what is committed now."""
+        await self.driver.snapshot("it was asked for")
+
+    # -- what the driver tells (`raft_driver.StateMachine`)
+
+    def restore(self, snapshot_id: OffsetAndEpoch, batches: Iterator[LoadedBatch]) -> None:
+        """Begin with a snapshot, or go on with one where the log left a hole."""
+        records = (r for batch in batches for r in decoded(batch))
+        delta = self._loader.load_snapshot(records, OffsetAndEpoch(snapshot_id.offset - 1, snapshot_id.epoch))
+        self._publish([delta])
+
+    def apply(self, batches: Iterator[LoadedBatch], end_offset: int) -> None:
+        """Apply what others wrote, once it is committed."""
+        self._publish(self._loader.load(self._read(batches)))
+        self._catch_up()
+
+    def commit(self, end_offset: int) -> None:
+        """Take note of a commit; what a replica that never leads has to know of it came by `apply`."""
+
+    def lead(self, leadership: Leadership) -> None:
+        """Refuse: only a controller leads."""
+        raise ControllerError(f"a broker was elected the leader of the metadata quorum in epoch {leadership.epoch}")
+
+    def lose(self, reason: str) -> None:
+        """Nothing is lost where nothing was led."""
+
+    def leader_changed(self, leader: LeaderAndEpoch) -> None:
+        """Take note of who leads the quorum."""
+        log.info("the metadata quorum has a leader" if leader.node_id is not None else "the metadata quorum has none",
+                 leader=leader.node_id, epoch=leader.epoch)  # fmt: skip
+
+    def snapshot_source(self) -> SnapshotSource | None:
+        """Give the committed metadata for a snapshot; None within a transaction, or while there is none."""
+        image = self._loader.image
+        if self._loader.transaction_start is not None or image.features.metadata_version is None:
+            return None
+        offset, epoch = image.offset_epoch
+        return SnapshotSource(OffsetAndEpoch(offset + 1, epoch), self._last_timestamp_ms, lambda: _values(image))
+
+    def _read(self, batches: Iterable[LoadedBatch]) -> Iterator[CommittedBatch]:
+        for batch in batches:
+            self._last_timestamp_ms = batch.timestamp_ms
+            yield CommittedBatch(batch.base_offset, batch.end_offset - 1, batch.epoch, list(decoded(batch)))
+
+    def _catch_up(self) -> None:
+        if self._first is None and self._loader.image.features.metadata_version is not None:
+            self._first = self._loader.image
+            self._kept.clear()
+            self._changed.set()
+
+    def _publish(self, deltas: Iterable[MetadataDelta]) -> None:
+        for delta in deltas:
+            if self._follower is not None:
+                self._follower(delta)
+            elif self._first is not None:
+                self._kept.append(delta)
+
+
+def decoded(batch: LoadedBatch) -> Iterator[VersionedRecord]:
+    """Give the metadata records of a batch; none of a control batch. ProtocolError when they cannot be read."""
+    if batch.control:
+        return
+    for record in batch.records:
+        if record.value is None:
+            raise ProtocolError(f"the metadata record at offset {record.offset} has no value")
+        yield VersionedRecord(*decode_metadata_record(record.value))
+
+
+def _values(image: MetadataImage) -> Iterator[bytes]:
+    for versioned in snapshot_records(image):
+        yield encode_metadata_record(versioned.record, versioned.version)
