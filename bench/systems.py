@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
-from tests.peers.kafka import ADMIN, ADMIN_PASSWORD, RealKafka, free_ports
+from tests.peers.kafka import ADMIN, ADMIN_PASSWORD, RealKafka
 
 from barnabas.model.config import parse_properties
+from barnabas.testing.ports import free_ports
 from bench.requests import RequestsError, ask_for_brokers
 
 START_LIMIT_S: Final = 90

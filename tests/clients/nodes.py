@@ -18,7 +18,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.model.acl import AclBinding, AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from barnabas.model.config import Password, parse_properties
 from barnabas.server.dev_node import client_texts
-from tests.peers.kafka import free_ports
+from barnabas.testing.ports import free_ports
 
 START_LIMIT_S = 60
 T = TypeVar("T")

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
-import subprocess
-import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,14 +16,16 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from .maven import java, kafka_classpath
+from barnabas.server.dev_node import DevFiles
+from barnabas.testing.ports import free_ports
+from barnabas.testing.processes import NodeProcess, NodeProcessError
+from barnabas.testing.shape import Address, NodePlan
 
-READY_LINE: Final = "Kafka Server started"
-START_TIMEOUT_S: Final = 90
-STOP_TIMEOUT_S: Final = 60
+from .apache import SMALL_JVM, START_TIMEOUT_S, STOP_TIMEOUT_S, ApacheKafka
+from .tools import STORAGE_TOOL, ToolError, run_tool
+
 ADMIN: Final = "admin"
 ADMIN_PASSWORD: Final = "admin-secret"
-_HERE: Final = Path(__file__).resolve().parent
 _SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -79,7 +77,7 @@ class RealKafka:
     properties: Mapping[str, str] = field(default_factory=dict)
     format_args: Sequence[str] = ()
     node_id: int = 1
-    jvm: Sequence[str] = ("-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    jvm: Sequence[str] = SMALL_JVM
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -92,10 +90,10 @@ class RealKafka:
             self.tls = TlsFiles.make(self.folder / "tls")
         self.config_file = self.folder / "server.properties"
         self.config_file.write_text("".join(f"{k}={v}\n" for k, v in self._server_properties().items()))
-        self._process: subprocess.Popen[str] | None = None
-        self._lines: deque[str] = deque(maxlen=400)
-        self._ready = threading.Event()
-        self._reader: threading.Thread | None = None
+        self.software = ApacheKafka(self.jvm, logins=self._logins())
+        address = Address(ports[0], ports[0])
+        controller = Address(self.controller_port, self.controller_port)
+        self.process = NodeProcess(NodePlan(self.node_id, address, controller), DevFiles(self.folder), self.software)
 
     def __enter__(self) -> Self:
         self.start()
@@ -111,52 +109,25 @@ class RealKafka:
     @property
     def pid(self) -> int:
         """Give the process id of the running node."""
-        assert self._process is not None, "not started"
-        return self._process.pid
+        return self.process.pid
 
     def start(self) -> None:
-        """Format the directory if it is not yet, start the node and wait for its ready line."""
+        """Format the directory if it is not yet, start the node and wait until it is ready and lets `admin` in."""
         if not (self.log_dir / "meta.properties").exists():
             self.format()
-        self._ready.clear()
-        self._process = subprocess.Popen(
-            [
-                java(),
-                *self.jvm,
-                f"-Dlog4j2.configurationFile={_HERE / 'log4j2.properties'}",
-                "-cp",
-                kafka_classpath(),
-                "kafka.Kafka",
-                str(self.config_file),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
-        self._reader.start()
-        if not self._ready.wait(START_TIMEOUT_S) or self._process.poll() is not None:
-            self.stop()
-            raise KafkaError("Apache Kafka did not come up:\n" + self.log())
+        self.process.start(wait=False)
+        try:
+            self.process.wait_ready(START_TIMEOUT_S)
+        except NodeProcessError as e:
+            self.stop(kill=True)
+            raise KafkaError(f"Apache Kafka did not come up: {self.software.refusal}\n{e}") from None
 
     def stop(self, *, kill: bool = False) -> None:
         """End the node: an orderly shutdown, or kill -9."""
-        process, self._process = self._process, None
-        if process is None:
-            return
         if kill:
-            process.kill()
+            self.process.kill()
         else:
-            process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if self._reader is not None:
-            self._reader.join()
-        if process.stdout is not None:
-            process.stdout.close()
+            self.process.stop(STOP_TIMEOUT_S)
 
     def format(self) -> None:
         """Format the directory with Kafka's StorageTool: one dynamic voter, the SCRAM users inside."""
@@ -165,27 +136,14 @@ class RealKafka:
         for user, password in {ADMIN: ADMIN_PASSWORD, **self.scram_users}.items():
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
                 args += ["--add-scram", f"{mechanism}=[name={user},password={password}]"]
-        done = subprocess.run(
-            [
-                java(),
-                "-XX:TieredStopAtLevel=1",
-                f"-Dlog4j2.configurationFile={_HERE / 'log4j2-tools.properties'}",
-                "-cp",
-                kafka_classpath(),
-                "kafka.tools.StorageTool",
-                *args,
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=START_TIMEOUT_S,
-        )
-        if done.returncode != 0:
-            raise KafkaError(f"StorageTool {' '.join(args)}:\n{done.stdout}{done.stderr}")
+        try:
+            run_tool(STORAGE_TOOL, *args)
+        except ToolError as e:
+            raise KafkaError(str(e)) from None
 
     def log(self) -> str:
-        """Give the last lines that the node printed."""
-        return "\n".join(self._lines)
+        """Give what the node has printed."""
+        return self.process.whole_log()
 
     def client_properties(
         self, protocol: str = "", user: str = ADMIN, password: str = "", mechanism: str = "SCRAM-SHA-512"
@@ -213,13 +171,9 @@ class RealKafka:
         path.write_text("".join(f"{key}={value}\n" for key, value in props.items()))
         return path
 
-    def _read(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            self._lines.append(line.rstrip("\n"))
-            if READY_LINE in line:
-                self._ready.set()
-        self._ready.set()  # it has ended: whoever waits need not wait for the time-out
+    def _logins(self) -> list[dict[str, str]]:
+        """Give what `admin` logs in with at each listener that has SASL: a node is not ready before it can."""
+        return [self.client_properties(protocol) for protocol in self.listeners if protocol.startswith("SASL")]
 
     def _server_properties(self) -> dict[str, str]:
         listeners = [f"{p}://localhost:{port}" for p, port in self.ports.items()]
@@ -279,20 +233,6 @@ class RealKafka:
             "ssl.truststore.location": str(self.tls.ca),
             "listener.name.ssl.ssl.client.auth": "required",
         }
-
-
-def free_ports(count: int) -> list[int]:
-    """Give ports that nobody listens on now."""
-    held = []
-    try:
-        for _ in range(count):
-            s = socket.socket()
-            held.append(s)
-            s.bind(("127.0.0.1", 0))
-        return [s.getsockname()[1] for s in held]
-    finally:
-        for s in held:
-            s.close()
 
 
 def cluster_id(config_file: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from barnabas.testing.cluster import Cluster
+from barnabas.testing.ports import free_ports
 from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.header import decode_response_header, encode_request_header
 from barnabas.wire.message import decode, encode_into
@@ -16,7 +17,6 @@ from barnabas.wire.messages.request_header import RequestHeader
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.wire.primitives import Records
-from tests.peers.kafka import free_ports
 
 LIMIT_S = 20
 OPEN, LOGIN = "OPEN", "LOGIN"

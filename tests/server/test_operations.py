@@ -17,11 +17,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from barnabas.model.topic_partition import TopicPartition as Tp
 from barnabas.net.dev_ca import DevCa
 from barnabas.testing.cluster import Cluster
+from barnabas.testing.ports import free_ports
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.record_batch import Record, encode_batch
 from tests.clients.nodes import until
-from tests.peers.kafka import free_ports
 
 from .frames import LOGIN, FramePeer, port_of, several_listeners
 from .requests import build

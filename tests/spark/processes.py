@@ -16,7 +16,7 @@ from typing import Final, Self
 
 import pyspark
 
-from tests.peers.kafka import free_ports
+from barnabas.testing.ports import free_ports
 
 START_TIMEOUT_S: Final = 90
 HOME: Final = Path(pyspark.__file__).parent

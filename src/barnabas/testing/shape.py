@@ -150,7 +150,6 @@ class ClusterPlan:
     def format(self, node: NodePlan) -> None:
         """Format a node's directory, with the super user and the brokers' one inside."""
         data = self.files.node(node.node_id).data
-        users = () if self.plaintext else ((SUPER_USER, self.secrets.admin), (BROKER_USER, self.secrets.broker))
         format_directories(
             FormatRequest(
                 cluster_id=self.cluster_id,
@@ -160,9 +159,19 @@ class ClusterPlan:
                 voters=self._first_voters(node),
                 dynamic=self.dynamic,
                 features=self._features,
-                scram=[f"{MECHANISM}=[name={name},password={password}]" for name, password in users],
+                scram=self.scram(),
             )
         )
+
+    def scram(self) -> list[str]:
+        """Give the users that a directory is formatted with, as `--add-scram` takes them."""
+        users = () if self.plaintext else ((SUPER_USER, self.secrets.admin), (BROKER_USER, self.secrets.broker))
+        return [f"{MECHANISM}=[name={name},password={password}]" for name, password in users]
+
+    def initial_controllers(self) -> str:
+        """Give the first voters of a dynamic quorum, as `--initial-controllers` takes them."""
+        voters = [(self.nodes[i], self.nodes[i].controller) for i in self.voters]
+        return ",".join(f"{n.node_id}@{at.text}:{n.directory_id}" for n, at in voters if at is not None)
 
     def bootstrap(self) -> str:
         """Give every broker's host:port for clients."""
@@ -171,9 +180,7 @@ class ClusterPlan:
     def _first_voters(self, node: NodePlan) -> VoterSet | None:
         if not self.dynamic or node.node_id not in self.voters:
             return None
-        voters = [(self.nodes[i], self.nodes[i].controller) for i in self.voters]
-        text = ",".join(f"{n.node_id}@{at.text}:{n.directory_id}" for n, at in voters if at is not None)
-        return parse_dynamic_voters(text, CONTROLLER)
+        return parse_dynamic_voters(self.initial_controllers(), CONTROLLER)
 
     def _make_security(self) -> None:
         self.files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)

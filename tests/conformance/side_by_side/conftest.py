@@ -15,8 +15,9 @@ from barnabas.model.uuid import Uuid
 from barnabas.server.config import NodeConfig
 from barnabas.server.format import FormatRequest, format_directories, standalone_voters
 from barnabas.testing.cluster import Cluster
+from barnabas.testing.ports import free_ports
 from barnabas.wire.api_keys import API_KEYS, ApiKey
-from tests.peers.kafka import ADMIN_PASSWORD, RealKafka, cluster_id, free_ports
+from tests.peers.kafka import ADMIN_PASSWORD, RealKafka, cluster_id
 
 from .comparison import differences, told
 from .known import KNOWN
