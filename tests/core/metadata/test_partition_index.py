@@ -33,6 +33,7 @@ def looked_up(index: PartitionIndex) -> dict[str, Found]:
         "elr": {key: set(places) for key, places in index.eligible_on.items()},
         "directory": {key: set(places) for key, places in index.in_directory.items()},
         "flags": {"imbalanced": set(index.imbalanced), "reassigning": set(index.reassigning)},
+        "count": {index.count: set()},
     }
 
 
@@ -55,6 +56,7 @@ def scanned(topics: TopicsImage) -> dict[str, Found]:
             "imbalanced": {place for place, p in places if p.leader != p.preferred_leader},
             "reassigning": {place for place, p in places if p.reassigning},
         },
+        "count": {len(places): set()},
     }
 
 

@@ -13,6 +13,7 @@ from immutables import Map
 
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
 from barnabas.core.metadata.image import MetadataImage, replay_one
+from barnabas.core.metadata.partition import RECOVERING
 from barnabas.core.metadata.quotas import QuotaEntity, entity_in
 from barnabas.core.metadata.scram import ScramMechanism
 from barnabas.core.metadata.topics import TopicImage
@@ -51,7 +52,8 @@ class MetadataDelta:
     topics: ids of topics made or changed that exist after, with the numbers of the partitions touched.
     deleted_topics: ids that existed before and do not after, with their names (a name may exist again, as another id).
     acls: in the order of the log, which is the order to apply them in (A-14). snapshot: the log was not followed step
-    by step; `after` came whole.
+    by step; `after` came whole. unclean_elections, elr_elections: leaders that were not in sync, and those from the
+    eligible leader replicas (KIP-966).
     """
 
     before: MetadataImage
@@ -66,6 +68,8 @@ class MetadataDelta:
     acls: tuple[AclChange, ...] = ()
     features: bool = False
     producer_ids: bool = False
+    unclean_elections: int = 0
+    elr_elections: int = 0
     snapshot: bool = False
 
     @property
@@ -99,6 +103,8 @@ class _Touched:
     acls: list[AclChange] = field(default_factory=list)
     features: bool = False
     producer_ids: bool = False
+    unclean_elections: int = 0
+    elr_elections: int = 0
 
 
 @replays(TopicRecord)
@@ -116,6 +122,10 @@ def _partition(touched: _Touched, r: PartitionRecord) -> _Touched:
 @replays(PartitionChangeRecord)
 def _partition_change(touched: _Touched, r: PartitionChangeRecord) -> _Touched:
     touched.topics.setdefault(r.topic_id, set()).add(r.partition_id)
+    if r.leader_recovery_state == RECOVERING:
+        touched.unclean_elections += 1
+    if r.leader >= 0 and r.leader in touched.image.topics.by_id[r.topic_id].partitions[r.partition_id].elr:
+        touched.elr_elections += 1
     return touched
 
 
@@ -269,6 +279,8 @@ class DeltaBuilder:
             acls=tuple(touched.acls),
             features=touched.features,
             producer_ids=touched.producer_ids,
+            unclean_elections=touched.unclean_elections,
+            elr_elections=touched.elr_elections,
         )
 
 

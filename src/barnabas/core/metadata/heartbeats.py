@@ -65,6 +65,10 @@ class BrokerHeartbeats:
         """Note that the broker was heard of."""
         self._contacts[broker_id, epoch] = now_ms
 
+    def last_contact_ms(self, broker_id: int, epoch: int) -> int | None:
+        """Give when that registration of the broker was last heard of, None when never."""
+        return self._contacts.get((broker_id, epoch))
+
     def has_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
         """Say whether that registration of the broker was heard of within the session time."""
         at = self._contacts.get((broker_id, epoch))
@@ -81,8 +85,8 @@ class BrokerHeartbeats:
     def _session(self, broker: BrokerRegistration, image: MetadataImage) -> _Session:
         key = (broker.id, broker.epoch)
         if key not in self._sessions:
-            # Registered with an earlier controller: by now it must have read at least what we have.
-            self._sessions[key] = _Session(image.offset_epoch.offset)
+            # Registered with an earlier controller: an epoch is the offset at which the registration was written.
+            self._sessions[key] = _Session(broker.epoch)
         return self._sessions[key]
 
     def caught_up(self, image: MetadataImage, broker: BrokerRegistration, metadata_offset: int) -> bool:

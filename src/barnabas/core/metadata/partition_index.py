@@ -51,7 +51,7 @@ def _entry(partition: PartitionRegistration | None) -> _Entry:
 
 @dataclass(frozen=True, slots=True)
 class PartitionIndex:
-    """See the module. Every set of places is a map to None: `immutables` has no sets."""
+    """See the module. Every set of places is a map to None: `immutables` has no sets. count: all partitions."""
 
     led_by: Map[int, _Places] = field(default_factory=Map)
     in_sync_on: Map[int, _Places] = field(default_factory=Map)
@@ -59,10 +59,16 @@ class PartitionIndex:
     in_directory: Map[Uuid, _Places] = field(default_factory=Map)
     imbalanced: _Places = _NOWHERE
     reassigning: _Places = _NOWHERE
+    count: int = 0
 
     def leads_any(self, broker: int) -> bool:
         """Say whether the broker leads a partition."""
         return broker in self.led_by
+
+    @property
+    def offline_count(self) -> int:
+        """How many partitions have no leader."""
+        return len(self.led_by.get(NO_LEADER, _NOWHERE))
 
     def leaderless(self) -> Iterator[PlaceId]:
         """Give the partitions without a leader."""
@@ -94,6 +100,7 @@ class PartitionIndex:
             in_directory=_moved(self.in_directory, place, _real(old.directories), _real(new.directories)),
             imbalanced=_flagged(self.imbalanced, place, old.imbalanced, new.imbalanced),
             reassigning=_flagged(self.reassigning, place, old.reassigning, new.reassigning),
+            count=self.count + (before is None) - (after is None),
         )
 
 

@@ -168,7 +168,7 @@ def process_heartbeat(
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     caught_up = heartbeats.caught_up(image, broker, request.current_metadata_offset)
     current = heartbeats.state(image, broker)
-    new = heartbeats.next_state(image, request, leads=request.want_shut_down and leads_any(image, broker.id))
+    new = heartbeats.next_state(image, request, leads=leads_any(image, broker.id))
     records: list[VersionedRecord] = []
     if new is not current:
         records += _moved(image, schema, broker, new)
