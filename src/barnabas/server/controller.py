@@ -7,6 +7,7 @@ node follows the committed image (`metadata_replica`); whoever changes it uses `
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from barnabas.core.metadata.activation import activate, default_bootstrap, effec
 from barnabas.core.metadata.image import MetadataImage, replay
 from barnabas.core.metadata.loader import CommittedBatch
 from barnabas.core.metadata.registrations import register_controller
-from barnabas.core.raft.ready import BatchTooLargeError, Leadership, NotLeaderError
+from barnabas.core.raft.ready import BatchTooLargeError, LeaderAndEpoch, Leadership, NotLeaderError
 from barnabas.core.replicated import Decision, Replicated, VersionedRecord
 from barnabas.model.ports import Clock
 from barnabas.model.topic_partition import OffsetAndEpoch
@@ -56,7 +57,10 @@ class _Proposed(NamedTuple):
 
 
 class Controller(MetadataReplica):
-    """See the module. on_active: called when it begins to decide, with the image that it decides on first."""
+    """See the module. on_active: called when it begins to decide, with the image that it decides on first.
+
+    on_decided: called after each decision, with the time it took; on_leader: whenever the quorum has a leader again.
+    """
 
     def __init__(self, config: NodeConfig, clock: Clock, fs: FileSystem | None = None) -> None:
         super().__init__(config, clock, fs)
@@ -68,6 +72,8 @@ class Controller(MetadataReplica):
         self.registration = registration(config)
         """What this controller tells of itself, once an incarnation."""
         self.on_active: Callable[[MetadataImage], None] = lambda image: None
+        self.on_decided: Callable[[float], None] = lambda took_ms: None
+        self.on_leader: Callable[[], None] = lambda: None
 
     # -- what others ask for
 
@@ -90,9 +96,11 @@ class Controller(MetadataReplica):
         """
         if self._leadership is None:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
+        began = time.perf_counter()
         decision = decide(self._replicated.newest)
         if decision.records:
             self._append(decision)
+        self.on_decided((time.perf_counter() - began) * 1000)
         waiter = _Waiter(asyncio.get_running_loop().create_future(), decision.response)
         if not self._replicated.wait(waiter):
             return decision.response
@@ -205,6 +213,12 @@ class Controller(MetadataReplica):
         waiter.future.add_done_callback(self._activated)
         if not self._replicated.wait(waiter):
             waiter.future.set_result(None)
+
+    def leader_changed(self, leader: LeaderAndEpoch) -> None:
+        """Take note of who leads the quorum."""
+        super().leader_changed(leader)
+        if leader.node_id is not None:
+            self.on_leader()
 
     def _activated(self, future: asyncio.Future[Any]) -> None:
         if not future.cancelled() and future.exception() is None:

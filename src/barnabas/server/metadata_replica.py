@@ -47,6 +47,9 @@ class MetadataReplica:
         self._loader = MetadataLoader()
         self._driver: RaftDriver | None = None
         self._last_timestamp_ms = 0
+        self.snapshots_loaded = 0
+        self.errors = 0
+        """How often the metadata could not be read or applied."""
         self._kept: list[MetadataDelta] = []
         self._follower: Follower | None = None
         self._first: MetadataImage | None = None
@@ -57,6 +60,16 @@ class MetadataReplica:
     def committed_image(self) -> MetadataImage:
         """Give the metadata that is committed and published."""
         return self._loader.image
+
+    @property
+    def last_timestamp_ms(self) -> int:
+        """Give the timestamp of the last record that was applied, 0 before the first."""
+        return self._last_timestamp_ms
+
+    @property
+    def last_committed_offset(self) -> int:
+        """Give the offset of the last record that was read, one inside an unfinished transaction included."""
+        return self._loader.position.offset
 
     @property
     def kraft_version(self) -> int:
@@ -107,6 +120,7 @@ class MetadataReplica:
             self._changed.set()
             await self._run(driver)
         except (MetaPropertiesError, ProtocolError, ReplayError) as e:
+            self.errors += 1
             self._ended = ControllerError(f"the metadata in {self._config.metadata_log_dir} cannot be used: {e}")
             raise self._ended from e
         except BaseException as e:
@@ -160,6 +174,7 @@ class MetadataReplica:
         """Begin with a snapshot, or go on with one where the log left a hole."""
         records = (r for batch in batches for r in decoded(batch))
         delta = self._loader.load_snapshot(records, OffsetAndEpoch(snapshot_id.offset - 1, snapshot_id.epoch))
+        self.snapshots_loaded += 1
         self._publish([delta])
 
     def apply(self, batches: Iterator[LoadedBatch], end_offset: int) -> None:

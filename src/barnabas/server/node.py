@@ -33,9 +33,11 @@ from barnabas.server.connection_limits import ConnectionLimits
 from barnabas.server.context import LiveBroker, SupportedFeature
 from barnabas.server.controller import Controller, ControllerError
 from barnabas.server.controller_channel import ControllerChannel, LocalChannel
+from barnabas.server.controller_metrics import ControllerMetrics
 from barnabas.server.controller_registrar import ControllerRegistrar
 from barnabas.server.handlers import CONTROLLER
 from barnabas.server.listeners import ServedListener, receive_budget, tend
+from barnabas.server.metadata_metrics import MetadataMetrics
 from barnabas.server.metadata_replica import MetadataReplica
 from barnabas.server.metrics import ServerMetrics
 from barnabas.server.publishers import Publisher
@@ -131,6 +133,9 @@ class Node:
         self._registrar = ControllerRegistrar(self.controller, self.channel) if config.is_controller else None
         if self._registrar is not None:
             self._publishers.append(self._registrar)
+        self._publishers.append(self._metadata_metrics())
+        if config.is_controller:
+            self._publishers.append(self._controller_metrics())
         self.broker = Broker(self) if config.is_broker else None
         if self.broker is not None:
             self.partitions, self.groups = self.broker.partitions, self.broker.groups
@@ -343,6 +348,17 @@ class Node:
         self._stop.set()
 
     # --- inner ends
+
+    def _metadata_metrics(self) -> Publisher:
+        registry = self.metrics.registry
+        return MetadataMetrics(
+            registry, self.metadata, lambda: self.replica.node.leader_id, is_broker=self.config.is_broker
+        )
+
+    def _controller_metrics(self) -> Publisher:
+        shown = ControllerMetrics(self.metrics.registry, self.controller, self.changes.heartbeats)
+        self.controller.on_decided, self.controller.on_leader = shown.decided, shown.new_leader
+        return shown
 
     def _reconfigured(self, config: NodeConfig) -> None:
         self.config = config
