@@ -181,13 +181,14 @@ def test_readies_come_one_at_a_time() -> None:
 
 
 def test_only_records_of_its_own_epoch_commit() -> None:
-    leader = Leader(epoch=3, node_id=1, epoch_start=10, granted=(1,))
+    leader = Leader(epoch=3, me=ME, epoch_start=10, granted=(1,))
     voters = VoterSet.of(Voter(ReplicaKey(i), ()) for i in (1, 2, 3))
-    assert not leader.durable_to(1, 12, voters)
-    assert not leader.durable_to(2, 10, voters)  # a majority, but only of what earlier epochs wrote
-    assert leader.durable_to(2, 11, voters)
+    second = ReplicaKey(2, OTHER)
+    assert not leader.local_durable_to(12, voters)
+    assert not leader.fetched_by(second, 10, 0)  # a majority, but only of what earlier epochs wrote
+    assert leader.fetched_by(second, 11, 0)
     assert leader.high_watermark == 11
-    assert not leader.durable_to(2, 9, voters)
+    assert not leader.fetched_by(second, 9, 0)
     assert leader.high_watermark == 11
 
 

@@ -5,28 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from barnabas.core.raft.election import ElectionState
-from barnabas.core.raft.voters import ReplicaKey, VoterSet
+from barnabas.core.raft.voters import Endpoints, ReplicaKey
+from barnabas.core.raft.votes import Votes
 
 
 @dataclass(slots=True)
 class Candidate:
-    """Stands for `epoch` before `voters`. granted: node ids whose votes it has; its own once that is on disk."""
+    """Stands for `epoch`. votes: its own counts once it is on disk."""
 
     epoch: int
     key: ReplicaKey
-    voters: VoterSet
-    granted: set[int] = field(default_factory=set)
+    votes: Votes
+    deadline_ms: int
+
+    leader_id: None = field(default=None, init=False, repr=False)
+    leader_endpoints: Endpoints = field(default=(), init=False, repr=False)
 
     def election(self) -> ElectionState:
         """Give what the disk must hold while in this role."""
         return ElectionState(self.epoch, voted=self.key)
 
-    def grant(self, node_id: int) -> None:
-        """Count a vote; those of nodes that are no voters don't."""
-        if self.voters.get(node_id) is not None:
-            self.granted.add(node_id)
-
-    @property
-    def has_won(self) -> bool:
-        """Say whether more than half of the voters are for it."""
-        return len(self.granted) > len(self.voters) // 2
+    def grants(self, key: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:
+        """Say whether it would vote for `key`; its vote in this epoch is gone."""
+        return pre_vote and up_to_date

@@ -7,7 +7,8 @@ from typing import Final
 
 from barnabas.core.raft.history import History
 from barnabas.core.raft.voters import VoterSet
-from barnabas.wire.control_records import ControlType, control_batch
+from barnabas.wire.batch_reader import decode_batch
+from barnabas.wire.control_records import ControlType, control_batch, decode_control
 from barnabas.wire.message import Message
 from barnabas.wire.records.kraft_version_record import KRaftVersionRecord
 from barnabas.wire.records.leader_change_message import LeaderChangeMessage
@@ -31,6 +32,15 @@ def encode_control(messages: Sequence[Message], *, base_offset: int, epoch: int,
     return control_batch(typed, timestamp=now_ms, base_offset=base_offset, leader_epoch=epoch)
 
 
+def control_messages(batch: bytes) -> list[tuple[int, Message]]:
+    """Give what the records of a control batch say, with their offsets; types newer than we are left out.
+
+    ProtocolError for a damaged batch.
+    """
+    found = ((record.offset, decode_control(record)) for record in decode_batch(batch))
+    return [(offset, said[1]) for offset, said in found if said is not None]
+
+
 class ControlState:
     """The voters and kraft.version that the snapshot and the log set, by offset."""
 
@@ -44,6 +54,13 @@ class ControlState:
             self.kraft_version.add(offset, message.kraft_version)
         elif isinstance(message, VotersRecord):
             self.voters.add(offset, VoterSet.from_record(message))
+
+    def restore(self, last_offset: int, messages: Sequence[Message]) -> None:
+        """Begin anew with what a snapshot says. last_offset: of the last record that it contains."""
+        self.voters.clear()
+        self.kraft_version.clear()
+        for message in messages:
+            self.replay(last_offset, message)
 
     def truncate_to(self, end_offset: int) -> None:
         """Forget what records at `end_offset` and later set."""

@@ -43,6 +43,10 @@ class History(Generic[T]):
             self._entries.pop()
         self._entries.append(At(offset, value))
 
+    def clear(self) -> None:
+        """Forget everything but the initial value."""
+        self._entries.clear()
+
     def truncate_to(self, end_offset: int) -> None:
         """Forget what records at `end_offset` and later set."""
         while self._entries and self._entries[-1].offset >= end_offset:

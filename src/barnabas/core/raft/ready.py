@@ -2,8 +2,8 @@
 
 1. To disk, durably, in this order: `election`, `truncate_to`, `snapshot`, `entries`. 2. Then everything that others may
 see of it: `replies`, `requests`, `high_watermark`, `leadership`, `leader`. 3. `advance` tells the core, which may then
-have more to do. A reply that has to read the disk (`Reply.read`) may be finished after `advance`: what it reads is on
-disk by then.
+have more to do. What a reply needs from the disk (`Reply.read`) has to be read before the next Ready is done: that one
+may cut the log.
 """
 
 from __future__ import annotations
@@ -166,6 +166,10 @@ class Proposal:
     base_offset: int
     end_offset: int
     epoch: int
+
+
+class InconsistentLogError(Exception):
+    """The leader asks this replica to give up what is committed: one of the two has lost data. Nothing was changed."""
 
 
 class NotLeaderError(Exception):

@@ -28,6 +28,16 @@ class Endpoint(NamedTuple):
     port: int
 
 
+Endpoints = tuple[tuple[str, Endpoint], ...]
+"""Endpoints of one replica, by listener name in upper case."""
+
+
+def endpoint_on(endpoints: Endpoints, listener: str) -> Endpoint | None:
+    """Give where the listener of that name is reached, None when it is not there."""
+    wanted = listener.upper()
+    return next((endpoint for name, endpoint in endpoints if name == wanted), None)
+
+
 SUPPORTED_KRAFT_VERSIONS: Final = (0, 1)
 """The lowest and the highest kraft.version that this code runs."""
 
@@ -37,7 +47,7 @@ class Voter:
     """One voter. endpoints: by listener name in upper case; versions: the kraft.versions it runs, (low, high)."""
 
     key: ReplicaKey
-    endpoints: tuple[tuple[str, Endpoint], ...]
+    endpoints: Endpoints
     versions: tuple[int, int] = SUPPORTED_KRAFT_VERSIONS
 
     @property
@@ -88,6 +98,18 @@ class VoterSet:
     def with_voter(self, voter: Voter) -> VoterSet:
         """Give the set in which `voter` stands instead of what its node was."""
         return VoterSet.of([*(v for v in self.voters if v.node_id != voter.node_id), voter])
+
+    def without(self, key: ReplicaKey) -> VoterSet | None:
+        """Give the set without exactly this replica; None when it does not vote, or nobody would be left."""
+        voter = self.get(key.node_id)
+        if voter is None or voter.key != key or len(self.voters) == 1:
+            return None
+        return VoterSet(tuple(v for v in self.voters if v is not voter))
+
+    def endpoints_of(self, node_id: int) -> Endpoints:
+        """Give where a voter is reached; none of a node that is no voter."""
+        voter = self.get(node_id)
+        return () if voter is None else voter.endpoints
 
     @property
     def node_ids(self) -> tuple[int, ...]:
