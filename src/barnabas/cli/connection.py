@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, NamedTuple, TypeVar
 
 import typer
 import uvloop
@@ -30,6 +30,10 @@ Bootstrap = Annotated[
         help="Where the cluster is; bootstrap.servers in the file of --command-config does as well.",
     ),
 ]
+BootstrapController = Annotated[
+    str | None,
+    typer.Option("--bootstrap-controller", metavar="HOST:PORT", help="Where the controllers are, to ask them instead."),
+]
 CommandConfig = Annotated[
     Path | None,
     typer.Option("--command-config", metavar="FILE", help="Client settings: security, user name and password."),
@@ -45,16 +49,50 @@ _DENIED: Final = frozenset(
 )
 
 
+class Connection(NamedTuple):
+    """The connection flags of a tool with commands below it: Kafka's tools take them before the command, we on either
+    side of it."""
+
+    bootstrap_server: str | None = None
+    bootstrap_controller: str | None = None
+    command_config: Path | None = None
+
+    def config(self, ctx: typer.Context) -> ClientConfig:
+        """Give the client settings of these flags and those that stood before the command."""
+        before: Connection = ctx.obj or Connection()
+        return client_config(
+            self.bootstrap_server or before.bootstrap_server,
+            self.command_config or before.command_config,
+            controllers=self.bootstrap_controller or before.bootstrap_controller,
+        )
+
+
 def client_config(
-    bootstrap: str | None, command_config: Path | None, defaults: Mapping[str, str] | None = None, **more: str
+    bootstrap: str | None,
+    command_config: Path | None,
+    defaults: Mapping[str, str] | None = None,
+    *,
+    controllers: str | None = None,
+    **more: str,
 ) -> ClientConfig:
-    """Give the client settings that a tool's flags add up to; the later ones win: defaults, file, flags."""
+    """Give the client settings that a tool's flags add up to; the later ones win: defaults, file, flags.
+
+    controllers: --bootstrap-controller, of the tools that have it.
+    """
     properties = dict(defaults or {})
     if command_config is not None:
         properties |= load_properties_file(command_config)
+    if bootstrap is not None and controllers is not None:
+        raise CliError("Give --bootstrap-server or --bootstrap-controller, not both.")
     if bootstrap is not None:
         properties["bootstrap.servers"] = bootstrap
-    if not properties.get("bootstrap.servers") and not properties.get("metadata.broker.list"):
+        properties.pop("bootstrap.controllers", None)
+    if controllers is not None:
+        properties["bootstrap.controllers"] = controllers
+        properties.pop("bootstrap.servers", None)
+        properties.pop("metadata.broker.list", None)
+    known = ("bootstrap.servers", "metadata.broker.list", "bootstrap.controllers")
+    if not any(properties.get(key) for key in known):
         raise CliError("Say where the cluster is, for example: --bootstrap-server localhost:9092")
     properties.setdefault("default.api.timeout.ms", "30000")
     return ClientConfig.from_properties(properties, **more)

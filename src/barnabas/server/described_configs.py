@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import IntEnum
 from typing import Final
 
 from barnabas.core.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.config import REQUIRED, ConfigKey, ConfigType, DynamicMode, Password
+from barnabas.model.java_number import java_double
 from barnabas.server.config import NodeConfig
 from barnabas.server.config_keys import TABLE
 from barnabas.server.config_schema import bare_key
@@ -168,17 +168,8 @@ def _read_only(name: str) -> bool:
 def _text(key: ConfigKey, value: object) -> str | None:
     """Give a typed value as Java prints it."""
     if isinstance(value, float):
-        return _java_double(value)
+        return java_double(value)
     return key.format(value)
-
-
-def _java_double(value: float) -> str:
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(float(value))
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int), "no key has an infinite default, and none takes one"
-    mantissa = f"{'-' if sign else ''}{digits[0]}.{''.join(map(str, digits[1:])) or '0'}"
-    return f"{mantissa}E{exponent + len(digits) - 1}"
 
 
 def _default_texts() -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Final
 
 import typer
 
-from barnabas.cli.connection import Bootstrap, CommandConfig
+from barnabas.cli.connection import Bootstrap, BootstrapController, CommandConfig, Connection
 from barnabas.cli.features.change import disable, downgrade, upgrade
 from barnabas.cli.features.describe import describe
 from barnabas.cli.storage.feature_dependencies import feature_dependencies
@@ -25,9 +25,13 @@ app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
-def _connection(ctx: typer.Context, bootstrap_server: Bootstrap = None, command_config: CommandConfig = None) -> None:
-    # Kafka's tool takes these before the sub-command; ours takes them on either side.
-    ctx.obj = (bootstrap_server, command_config)
+def _connection(
+    ctx: typer.Context,
+    bootstrap_server: Bootstrap = None,
+    bootstrap_controller: BootstrapController = None,
+    command_config: CommandConfig = None,
+) -> None:
+    ctx.obj = Connection(bootstrap_server, bootstrap_controller, command_config)
 
 
 for _name, _function in COMMANDS:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from barnabas.cli.connection import Bootstrap, CommandConfig, client_config, pairs, report_failures, run_admin
+from barnabas.cli.connection import (
+    Bootstrap,
+    BootstrapController,
+    CommandConfig,
+    Connection,
+    pairs,
+    report_failures,
+    run_admin,
+)
 from barnabas.cli.errors import CliError
 from barnabas.cli.tables import Output, OutputFormat, show
 from barnabas.client.admin.nodes import FeatureUpdate, UpgradeType
+from barnabas.client.config import ClientConfig
 from barnabas.model.features import FEATURES, METADATA_VERSION, MetadataVersion
 
 Feature = Annotated[list[str] | None, typer.Option(metavar="NAME=LEVEL", help="A feature and its new level.")]
@@ -24,6 +32,7 @@ Unsafe = Annotated[bool, typer.Option("--unsafe", help="Even if metadata is lost
 def upgrade(
     ctx: typer.Context,
     bootstrap_server: Bootstrap = None,
+    bootstrap_controller: BootstrapController = None,
     command_config: CommandConfig = None,
     release_version: Release = None,
     metadata: Metadata = None,
@@ -38,12 +47,19 @@ def upgrade(
       barnabas features --bootstrap-server localhost:9092 upgrade --release-version 4.3 --dry-run
     """
     updates = _updates(release_version, metadata, feature, UpgradeType.UPGRADE)
-    _change(ctx, bootstrap_server, command_config, updates, dry_run, "upgraded", output)
+    _change(
+        Connection(bootstrap_server, bootstrap_controller, command_config).config(ctx),
+        updates,
+        dry_run,
+        "upgraded",
+        output,
+    )
 
 
 def downgrade(
     ctx: typer.Context,
     bootstrap_server: Bootstrap = None,
+    bootstrap_controller: BootstrapController = None,
     command_config: CommandConfig = None,
     release_version: Release = None,
     metadata: Metadata = None,
@@ -60,12 +76,19 @@ def downgrade(
     """
     kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
     updates = _updates(release_version, metadata, feature, kind)
-    _change(ctx, bootstrap_server, command_config, updates, dry_run, "downgraded", output)
+    _change(
+        Connection(bootstrap_server, bootstrap_controller, command_config).config(ctx),
+        updates,
+        dry_run,
+        "downgraded",
+        output,
+    )
 
 
 def disable(
     ctx: typer.Context,
     bootstrap_server: Bootstrap = None,
+    bootstrap_controller: BootstrapController = None,
     command_config: CommandConfig = None,
     feature: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A feature to disable.")] = None,
     unsafe: Unsafe = False,
@@ -82,7 +105,13 @@ def disable(
         raise CliError("Say what to disable: --feature NAME.")
     kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
     updates = [FeatureUpdate(name, 0, kind) for name in feature]
-    _change(ctx, bootstrap_server, command_config, updates, dry_run, "disabled", output)
+    _change(
+        Connection(bootstrap_server, bootstrap_controller, command_config).config(ctx),
+        updates,
+        dry_run,
+        "disabled",
+        output,
+    )
 
 
 def _updates(
@@ -94,7 +123,9 @@ def _updates(
     if release is not None:
         version = _metadata_version(release)
         levels[METADATA_VERSION] = int(version)
-        levels |= {f.name: f.default_level(version) for f in FEATURES if f.default_level(version) > 0}
+        # A feature that the release does not have is lowered to 0; there is nothing to raise.
+        lowered = kind is not UpgradeType.UPGRADE
+        levels |= {f.name: f.default_level(version) for f in FEATURES if lowered or f.default_level(version) > 0}
     if metadata is not None:
         levels[METADATA_VERSION] = int(_metadata_version(metadata))
     for name, level in pairs(features, "--feature").items():
@@ -114,16 +145,8 @@ def _metadata_version(text: str) -> MetadataVersion:
 
 
 def _change(
-    ctx: typer.Context,
-    bootstrap: str | None,
-    command_config: Path | None,
-    updates: Sequence[FeatureUpdate],
-    dry_run: bool,
-    verb: str,
-    output: OutputFormat,
+    config: ClientConfig, updates: Sequence[FeatureUpdate], dry_run: bool, verb: str, output: OutputFormat
 ) -> None:
-    before, file_before = ctx.obj or (None, None)
-    config = client_config(bootstrap or before, command_config or file_before)
     needs = "Alter on the cluster"
     results = run_admin(config, lambda a: a.update_features(updates, validate_only=dry_run), needs=needs)
     report_failures({f"feature {name}": error for name, error in results.items()}, config, needs)

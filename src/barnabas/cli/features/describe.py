@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli.connection import Bootstrap, CommandConfig, client_config, run_admin
+from barnabas.cli.connection import Bootstrap, BootstrapController, CommandConfig, Connection, run_admin
 from barnabas.cli.tables import Output, OutputFormat, show
 from barnabas.model.features import METADATA_VERSION, MetadataVersion
 
@@ -14,6 +14,7 @@ from barnabas.model.features import METADATA_VERSION, MetadataVersion
 def describe(
     ctx: typer.Context,
     bootstrap_server: Bootstrap = None,
+    bootstrap_controller: BootstrapController = None,
     command_config: CommandConfig = None,
     node_id: Annotated[int | None, typer.Option(help="What this node supports; any node's answer without.")] = None,
     output: Output = OutputFormat.TABLE,
@@ -24,8 +25,7 @@ def describe(
 
       barnabas features --bootstrap-server localhost:9092 describe
     """
-    before, file_before = ctx.obj or (None, None)
-    config = client_config(bootstrap_server or before, command_config or file_before)
+    config = Connection(bootstrap_server, bootstrap_controller, command_config).config(ctx)
     levels = run_admin(config, lambda admin: admin.describe_features(node_id))
     show(
         [

@@ -8,7 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from barnabas.cli.connection import Bootstrap, CommandConfig, client_config, exactly_one, run_admin
+from barnabas.cli.connection import (
+    Bootstrap,
+    BootstrapController,
+    CommandConfig,
+    Connection,
+    exactly_one,
+    run_admin,
+)
 from barnabas.cli.tables import Output, OutputFormat, show, show_json
 from barnabas.client.admin.quorum import Quorum
 from barnabas.wire.messages.describe_quorum import ReplicaState
@@ -17,6 +24,7 @@ from barnabas.wire.messages.describe_quorum import ReplicaState
 def describe(
     ctx: typer.Context,
     bootstrap_server: Bootstrap = None,
+    bootstrap_controller: BootstrapController = None,
     command_config: CommandConfig = None,
     status: Annotated[bool, typer.Option("--status", help="Leader, epoch, voters in short.")] = False,
     replication: Annotated[bool, typer.Option("--replication", help="Each replica, and how far it lags.")] = False,
@@ -32,8 +40,7 @@ def describe(
       barnabas quorum --command-config client.properties describe --replication --human-readable
     """
     action = exactly_one({"--status": status, "--replication": replication})
-    before, file_before = ctx.obj or (None, None)
-    config = client_config(bootstrap_server or before, command_config or file_before)
+    config = Connection(bootstrap_server, bootstrap_controller, command_config).config(ctx)
 
     async def work(admin: Any) -> tuple[str, Quorum]:
         return (await admin.describe_cluster()).cluster_id, await admin.describe_quorum()

@@ -84,7 +84,7 @@ class ConfigsAdmin(ClusterAdmin):
     ) -> dict[ConfigResource, list[DescribeConfigsResourceResult] | ApiError]:
         """Give the configuration of each resource, every key or only `keys`."""
         found: dict[ConfigResource, list[DescribeConfigsResourceResult] | ApiError] = {}
-        for node, group in _by_node(resources).items():
+        for node, group in self._by_node(resources).items():
             request = DescribeConfigsRequest(
                 resources=[
                     DescribeConfigsResource(
@@ -110,7 +110,7 @@ class ConfigsAdmin(ClusterAdmin):
     ) -> dict[ConfigResource, ApiError | None]:
         """Change single keys of configurations; give how each resource went."""
         results: dict[ConfigResource, ApiError | None] = {}
-        for node, group in _by_node(list(changes)).items():
+        for node, group in self._by_node(list(changes)).items():
             request = IncrementalAlterConfigsRequest(
                 resources=[
                     AlterConfigsResource(
@@ -138,11 +138,12 @@ class ConfigsAdmin(ClusterAdmin):
         check(response.error_code)
         return sorted(r.resource_name for r in response.config_resources if r.resource_type == kind)
 
-
-def _by_node(resources: Sequence[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
-    """Group resources by the node that must be asked: a broker knows its own values and loggers best."""
-    groups: dict[int | None, list[ConfigResource]] = {}
-    for resource in resources:
-        own = resource.type in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER) and resource.name
-        groups.setdefault(int(resource.name) if own and resource.name.isdigit() else None, []).append(resource)
-    return groups
+    def _by_node(self, resources: Sequence[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
+        """Group resources by the node that must be asked: a broker knows its own values and loggers best."""
+        if self.cluster.config.asks_controllers:
+            return {None: list(resources)}
+        groups: dict[int | None, list[ConfigResource]] = {}
+        for resource in resources:
+            own = resource.type in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER) and resource.name
+            groups.setdefault(int(resource.name) if own and resource.name.isdigit() else None, []).append(resource)
+        return groups

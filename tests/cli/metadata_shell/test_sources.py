@@ -1,0 +1,116 @@
+"""`barnabas metadata-shell` beside Kafka's, on what a real Apache Kafka and a node of ours have written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from barnabas.model.config import format_properties
+from barnabas.testing.cluster import Cluster
+from tests.cli.conftest import Barnabas, until
+from tests.peers.kafka import RealKafka
+from tests.peers.tools import METADATA_SHELL, run_tool
+
+pytestmark = pytest.mark.peer
+OURS_ALONE = re.compile(r"provenance|local|/acl|^acl|byId:?$")
+
+
+@pytest.fixture
+def written(tool: Barnabas, real_kafka: RealKafka, name: str) -> Iterator[str]:
+    """Give the name of a topic that has a bit of everything in the metadata of the real Apache Kafka."""
+    tool("topics", "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=77")
+    tool("acls", "--add", "--allow-principal", f"User:{name}", "--operation", "Read", "--topic", name)
+    tool("users", "create", name, "--password", "x", "--quota", "producer_byte_rate=20000000")
+    until(lambda: tool("users", "list", "--output", "json"), lambda r: any(u["user"] == name for u in r.json))
+    yield name
+    tool("users", "delete", name)
+    tool("acls", "--remove", "--force", "--allow-principal", f"User:{name}", "--operation", "Read", "--topic", name)
+    tool("topics", "--delete", "--topic", name)
+
+
+def both(barnabas: Barnabas, file: Path, *words: str) -> tuple[list[str], list[str]]:
+    """Give the lines that we print and those of Kafka's shell."""
+    ours = barnabas("metadata-shell", "--snapshot", str(file), "--show-secrets", *words)
+    assert ours.code == 0, ours.err
+    return ours.out.splitlines(), run_tool(METADATA_SHELL, "--snapshot", str(file), *words).splitlines()
+
+
+def test_a_log_reads_as_kafkas_shell_reads_it(barnabas: Barnabas, real_kafka: RealKafka, written: str) -> None:
+    log = real_kafka.log_dir / "__cluster_metadata-0" / "00000000000000000000.log"
+    for part in ("features", "cluster", "topics", "configs", "clientQuotas", "producerIds", "scram", "delegationToken"):
+        ours, kafkas = both(barnabas, log, "tree", f"/image/{part}")
+        assert ours == kafkas, part
+    ours, kafkas = both(barnabas, log, "find", "/image")
+    assert ours == kafkas
+    ours, kafkas = both(barnabas, log, "ls", "/image/*", f"/image/topics/byName/{written}")
+    assert ours == kafkas
+    ours, kafkas = both(barnabas, log, "cat", f"/image/topics/byName/{written}/*", f"/image/configs/TOPIC:{written}/*")
+    assert ours == kafkas
+    ours, kafkas = both(barnabas, log, "ls", "/local")
+    assert set(kafkas) <= set(ours)
+    hidden = barnabas("metadata-shell", "-s", str(log), "cat", f"/image/scram/SCRAM-SHA-512/{written}")
+    assert "salt=[redacted]" in hidden.out
+
+
+@pytest.mark.requirement("A-29")
+def test_acls_are_json_and_gone_when_deleted(
+    tool: Barnabas, barnabas: Barnabas, real_kafka: RealKafka, written: str
+) -> None:
+    acls = ("metadata-shell", "--directory", str(real_kafka.log_dir), "tree", "/acl/id")
+    rule = ("--allow-principal", f"User:{written}", "--operation", "Write", "--topic", written)
+    assert tool("acls", "--add", *rule).code == 0
+    shown = until(lambda: barnabas(*acls), lambda r: r.out.count(f"User:{written}") == 2)
+    assert '"operation" : 4' in shown.out
+    assert tool("acls", "--remove", "--force", *rule).code == 0
+    until(lambda: barnabas(*acls), lambda r: r.out.count(f"User:{written}") == 1)
+
+
+def test_the_quorum_itself_is_read(barnabas: Barnabas, real_kafka: RealKafka, tool: Barnabas, written: str) -> None:
+    at = ("metadata-shell", "--bootstrap-controller", f"localhost:{real_kafka.controller_port}")
+    (node,) = barnabas(*at, "ls", "/image/cluster/brokers").out.split()
+    assert node == str(real_kafka.node_id)
+    lines = ("cd /image/topics/byName", f"ls {written}", "pwd", "history", "cat {", "cat 'x", "exit", "pwd")
+    talk = barnabas(*at, stdin="\n".join(lines))
+    assert talk.out.splitlines()[:5] == ["0", "1", "id", "name", "/image/topics/byName"]
+    assert talk.out.splitlines()[-2:] == ["cat: {: no such file or directory.", "No closing quotation."]
+    assert barnabas(*at, "cat", "/nowhere").code == 1
+    wrong = barnabas("metadata-shell", "--bootstrap-controller", "localhost:1", "ls")
+    assert (wrong.code, "cannot connect" in wrong.err.lower()) == (1, True)
+
+
+def test_a_snapshot_of_the_real_node(barnabas: Barnabas, tmp_path: Path) -> None:
+    kafka = RealKafka(
+        tmp_path, properties={"metadata.log.max.record.bytes.between.snapshots": "1"}, scram_users={"alice": "x"}
+    )
+    with kafka:
+        for n in range(3):
+            made = barnabas("topics", "--bootstrap-server", kafka.bootstrap(), "--create", "--topic", f"t{n}")
+            assert made.code == 0, made.err
+    snapshot = sorted((kafka.log_dir / "__cluster_metadata-0").glob("*.checkpoint"))[-1]
+    ours, kafkas = both(barnabas, snapshot, "tree", "/image")
+    assert [line for line in kafkas if "offset" not in line] == [line for line in ours if "offset" not in line]
+    bootstrap = kafka.log_dir / "bootstrap.checkpoint"
+    ours, kafkas = both(barnabas, bootstrap, "tree", "/image/scram")
+    assert ours == kafkas
+    end = int(snapshot.stem.split("-")[0])
+    provenance = barnabas("metadata-shell", "-s", str(snapshot), "cat", "/image/provenance").out
+    assert provenance.startswith(f"offset {end - 1}, epoch ")
+    whole = barnabas("metadata-shell", "-d", str(kafka.log_dir), "ls", "/image/topics/byName").out
+    assert whole.split() == ["t0", "t1", "t2"]
+
+
+def test_a_node_of_ours(barnabas: Barnabas, barnabas_cluster: Cluster, tmp_path: Path, name: str) -> None:
+    settings = tmp_path / "client.properties"
+    settings.write_text(format_properties(barnabas_cluster.admin.java))
+    with capture_logs():
+        barnabas_cluster.create_topic(name)
+        log = barnabas_cluster.files.data / "__cluster_metadata-0" / "00000000000000000000.log"
+        ours, kafkas = both(barnabas, log, "tree", f"/image/topics/byName/{name}")
+        assert ours == kafkas
+        acl = barnabas("metadata-shell", "-d", str(barnabas_cluster.files.data), "cat", "/acl/id/*")
+        assert acl.code == 1 or json.loads(acl.out)

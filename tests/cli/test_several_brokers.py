@@ -1,0 +1,195 @@
+"""`barnabas reassign`, `leader-election` and `quorum add/remove-controller` on an Apache Kafka of three nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.testing.processes import ProcessCluster
+from tests.cli.conftest import Barnabas, Run, until
+from tests.peers.apache import ApacheKafka
+from tests.peers.tools import (
+    LEADER_ELECTION_COMMAND,
+    METADATA_QUORUM_COMMAND,
+    REASSIGN_PARTITIONS_COMMAND,
+    run_tool,
+    run_tool_result,
+)
+
+pytestmark = pytest.mark.peer
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    """Give three nodes of Apache Kafka, each broker and controller, on two racks."""
+    cluster = ProcessCluster(
+        tmp_path_factory.mktemp("three"),
+        combined=3,
+        plaintext=True,
+        dynamic=True,
+        racks=("a", "b"),
+        software=lambda _: ApacheKafka(),
+    )
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture
+def tool(barnabas: Barnabas, three: ProcessCluster) -> Barnabas:
+    """Give the command, speaking to that cluster."""
+
+    def run(name: str, *words: str, stdin: str = "") -> Run:
+        return barnabas(name, *words, "--bootstrap-server", three.bootstrap, stdin=stdin)
+
+    return run
+
+
+def controllers(cluster: ProcessCluster) -> str:
+    return ",".join(n.plan.controller.text for n in cluster.controllers if n.plan.controller)
+
+
+def plan_file(path: Path, topic: str, replicas: list[list[int]], **more: Any) -> str:
+    partitions = [{"topic": topic, "partition": n, "replicas": r, **more} for n, r in enumerate(replicas)]
+    path.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    return str(path)
+
+
+def replicas_of(tool: Barnabas, topic: str) -> list[list[int]]:
+    described = tool("topics", "--describe", "--topic", topic, "--output", "json").json
+    return [p["replicas"] for p in described[0]["partitions"]]
+
+
+def test_a_topic_is_moved_back_and_forth(tool: Barnabas, three: ProcessCluster, name: str, tmp_path: Path) -> None:
+    made = tool("topics", "--create", "--topic", name, "--replica-assignment", "1:2,2:1")
+    assert made.code == 0, made.err
+    topics = tmp_path / "topics.json"
+    topics.write_text(json.dumps({"topics": [{"topic": name}], "version": 1}))
+    generate = ("--generate", "--topics-to-move-json-file", str(topics), "--broker-list", "2,3")
+    refused = tool("reassign", "--generate", "--topics-to-move-json-file", str(topics), "--broker-list", "2,9")
+    assert "no live broker 9" in refused.err
+    found = tool("reassign", *generate, "--output", "json").json
+    by_java = run_tool(REASSIGN_PARTITIONS_COMMAND, "--bootstrap-server", three.bootstrap, *generate)
+    lines = [json.loads(line) for line in by_java.splitlines() if line.startswith("{")]
+    assert found["current"] == lines[0]
+    assert [sorted(p["replicas"]) for p in found["proposed"]["partitions"]] == [[2, 3], [2, 3]]
+    assert found["proposed"].keys() == lines[1].keys()
+    assert found["proposed"]["partitions"][0].keys() == lines[1]["partitions"][0].keys()
+
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(found["proposed"]))
+    go = ("--execute", "--reassignment-json-file", str(plan), "--throttle", "50000000")
+    begun = tool("reassign", *go, "--output", "json").json
+    assert begun["before"] == found["current"]
+    verify = ("reassign", "--verify", "--reassignment-json-file", str(plan), "--output", "json")
+    done = until(lambda: tool(*verify), lambda r: r.code == 0 and all(row["state"] == "complete" for row in r.json))
+    assert [row["now"] for row in done.json] == [p["replicas"] for p in found["proposed"]["partitions"]]
+    assert "throttled" not in tool("configs", "--describe", "--topic", name).out
+    before = plan_file(tmp_path / "before.json", name, [[1, 2], [2, 1]])
+    waited = tool("reassign", "--execute", "--reassignment-json-file", before, "--wait", "--throttle", "1000000")
+    assert waited.code == 0, waited.err
+    assert replicas_of(tool, name) == [[1, 2], [2, 1]]
+    by_java = run_tool(
+        REASSIGN_PARTITIONS_COMMAND,
+        "--bootstrap-server",
+        three.bootstrap,
+        "--verify",
+        "--reassignment-json-file",
+        before,
+    )
+    assert "Reassignment of partition" in by_java
+    tool("topics", "--delete", "--topic", name)
+
+
+def test_a_move_is_listed_and_called_off(
+    tool: Barnabas, barnabas: Barnabas, three: ProcessCluster, name: str, tmp_path: Path
+) -> None:
+    tool("topics", "--create", "--topic", name, "--replica-assignment", "1")
+    record = "x" * 1000
+    assert tool("produce", "--topic", name, stdin=f"{record}\n" * 400).code == 0
+    plan = plan_file(tmp_path / "plan.json", name, [[3]])
+    crawling = ("reassign", "--execute", "--reassignment-json-file", plan, "--throttle", "1")
+    assert "Begun" in tool(*crawling).out
+    moving = until(lambda: tool("reassign", "--list", "--output", "json"), lambda r: bool(r.json)).json
+    assert moving == [{"partition": f"{name}-0", "replicas": [3, 1], "adding": [3], "removing": [1]}]
+    by_controllers = ("--bootstrap-controller", controllers(three), "--output", "json")
+    assert barnabas("reassign", "--list", *by_controllers).json == moving
+    assert "--additional" in tool(*crawling).err
+    verify = ("reassign", "--verify", "--reassignment-json-file", plan, "--output", "json")
+    assert tool(*verify).json[0]["state"] == "moving"
+    cancel = ("reassign", "--cancel", "--reassignment-json-file", plan)
+    assert tool(*cancel).out == f"Called off: {name}-0.\n"
+    assert replicas_of(tool, name) == [[1]]
+    assert tool(*cancel).out == "Nothing of it is on the way.\n"
+    missed = tool(*verify)
+    assert (missed.code, "1 of 1 moves" in missed.err) == (1, True)
+    tool("topics", "--delete", "--topic", name)
+
+
+def test_flags_that_do_not_go_together(tool: Barnabas, tmp_path: Path) -> None:
+    path = plan_file(tmp_path / "plan.json", "t", [[1], [1, 1]])
+    assert "--throttle does not go with --verify" in tool("reassign", "--verify", "--throttle", "5").err
+    assert "two replicas on one broker" in tool("reassign", "--verify", "--reassignment-json-file", path).err
+    short = plan_file(tmp_path / "short.json", "t", [[1, 2]], log_dirs=["any"])
+    assert "log_dirs" in tool("reassign", "--verify", "--reassignment-json-file", short).err
+
+
+def test_leaders_are_elected(tool: Barnabas, three: ProcessCluster, name: str, tmp_path: Path) -> None:
+    tool("topics", "--create", "--topic", name, "--replica-assignment", "1:2")
+    swapped = plan_file(tmp_path / "swapped.json", name, [[2, 1]])
+    assert tool("reassign", "--execute", "--reassignment-json-file", swapped, "--wait").code == 0
+
+    def leader() -> Run:
+        return tool("topics", "--describe", "--topic", name, "--output", "json")
+
+    elect = ("leader-election", "--election-type", "PREFERRED")
+    partitions = tmp_path / "partitions.json"
+    partitions.write_text(json.dumps({"partitions": [{"topic": name, "partition": 0}]}))
+    (row,) = tool(*elect, "--path-to-json-file", str(partitions), "--output", "json").json
+    assert row == {"partition": f"{name}-0", "election": "preferred", "result": "elected"}
+    until(leader, lambda r: r.json[0]["partitions"][0]["leader"] == 2)
+    (again,) = tool(*elect, "--topic", name, "--partition", "0", "--output", "json").json
+    assert again["result"] == "not needed"
+    unclean = tool("leader-election", "--election-type", "unclean", "--topic", name, "--partition", "0")
+    assert "not needed" in unclean.out
+    failed = tool(*elect, "--topic", name, "--partition", "7")
+    assert (failed.code, f"{name}-7" in failed.out) == (1, True)
+    assert "--partition is missing" in tool(*elect, "--topic", name).err
+    run_tool(
+        LEADER_ELECTION_COMMAND, "--bootstrap-server", three.bootstrap, "--election-type", "preferred",
+        "--all-topic-partitions",
+    )  # fmt: skip
+    assert tool(*elect, "--all-topic-partitions").code == 0
+    tool("topics", "--delete", "--topic", name)
+
+
+def test_a_controller_loses_its_vote_and_gets_it_back(barnabas: Barnabas, three: ProcessCluster) -> None:
+    at = ("--bootstrap-controller", controllers(three))
+    status = barnabas("quorum", *at, "describe", "--status", "--output", "json").json
+    third = next(v for v in status["current_voters"] if v["id"] == 3)
+    out = ("-i", "3", "-d", third["directory_id"])
+    assert "DRY RUN of removing" in barnabas("quorum", *at, "remove-controller", *out, "--dry-run").out
+    assert barnabas("quorum", *at, "remove-controller", *out).out.startswith("Removed KRaft controller 3 ")
+    rows = barnabas("quorum", *at, "describe", "--replication", "--output", "json").json
+    assert next(r["status"] for r in rows if r["node_id"] == 3) == "Observer"
+    refused = run_tool_result(METADATA_QUORUM_COMMAND, *at, "remove-controller", *map(str, out))
+    assert refused.code == 1
+    file = str(three.node(3).files.properties)
+    server = ("--bootstrap-server", three.bootstrap)
+    added = barnabas("quorum", *server, "add-controller", "--config", file)
+    assert added.out.startswith(f"Added controller 3 with directory id {third['directory_id']}"), added.err
+    voters = barnabas("quorum", *at, "describe", "--status", "--output", "json").json["current_voters"]
+    assert sorted(v["id"] for v in voters) == [1, 2, 3]
+
+
+def test_feature_levels_by_the_controllers(barnabas: Barnabas, three: ProcessCluster) -> None:
+    at = ("--bootstrap-controller", controllers(three))
+    rows = {r["feature"]: r["finalized"] for r in barnabas("features", *at, "describe", "--output", "json").json}
+    assert (rows["metadata.version"], rows["kraft.version"]) == ("4.3-IV0", "1")
+    lowered = barnabas("features", *at, "downgrade", "--release-version", "4.2", "--dry-run", "--output", "json")
+    assert {r["feature"] for r in lowered.json} >= {"metadata.version", "group.version"}
+    refused = barnabas("features", *at, "describe", "--bootstrap-server", three.bootstrap)
+    assert "not both" in refused.err
