@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.client.admin import Admin
 from barnabas.client.admin.topics import NewTopic
-from barnabas.client.admin.users import ScramDeletion, ScramUpsertion
+from barnabas.client.admin.users import ScramUpsertion
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer import PartitionFetcher
 from barnabas.client.producer import Producer
@@ -78,7 +78,9 @@ async def test_a_renewal_that_is_refused_ends_the_connection(kafka: RealKafka) -
         theirs = kafka.client_properties("SASL_PLAINTEXT", "fleeting", "pw")
         async with Admin(ClientConfig.from_properties(theirs)) as fleeting:
             await fleeting.cluster.retry(fleeting.describe_cluster)
-            await admin.alter_scram(deletions=[ScramDeletion("fleeting", "SCRAM-SHA-512")])
+            # Not by a deletion: a Kafka 4.3.1 that reads one together with the users of its log when it starts forgets
+            # all users of the mechanism (ScramDelta.apply), and another test here starts this node again.
+            await admin.alter_scram([ScramUpsertion("fleeting", "SCRAM-SHA-512", Password("another"))])
             with pytest.raises(AuthenticationError, match=r"authentication failed|Authentication failed"):
                 await ask_for_ever(fleeting)
 

@@ -17,7 +17,7 @@ from barnabas.server.dev_node import DevFiles
 from .maven import java, kafka_classpath
 
 READY_LINE: Final = "Kafka Server started"
-START_TIMEOUT_S: Final = 90
+START_TIMEOUT_S: Final = 150
 STOP_TIMEOUT_S: Final = 60
 SMALL_JVM: Final = ("-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Quick to start; what a test needs of speed it has."""
