@@ -13,6 +13,11 @@ def partitions_of(cluster: Cluster, topic: str) -> list[PartitionRegistration]:
     return [p for _, p in sorted(cluster.node.image().topics.by_name[topic].partitions.items())]
 
 
+def broker_epoch(cluster: Cluster) -> int:
+    assert cluster.node.broker is not None
+    return cluster.node.broker.lifecycle.epoch
+
+
 def until(cluster: Cluster, true: Callable[[], bool]) -> None:
     """Wait, change by change of the metadata, until something is so."""
 
@@ -35,9 +40,9 @@ def test_a_clean_restart_keeps_the_in_sync_replicas(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path / "node")
     with cluster:
         cluster.create_topic("orders")
-        epoch = cluster.node.lifecycle.epoch
+        epoch = broker_epoch(cluster)
     with cluster:
-        assert cluster.node.lifecycle.epoch > epoch
+        assert broker_epoch(cluster) > epoch
         assert [d.clean_broker_epoch for d in cluster.node.log_dirs.directories] == [epoch]
         (partition,) = partitions_of(cluster, "orders")
         assert (partition.leader, partition.isr) == (1, (1,))

@@ -23,10 +23,11 @@ from barnabas.server.handlers import BROKER
 from barnabas.server.log_work import LogWork, passes
 from barnabas.server.node_metrics import publish_node_metrics
 from barnabas.server.offsets_log import PartitionLog
-from barnabas.server.partitions import Partitions
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.publishers import Publisher
 from barnabas.server.publishers.topics import TopicPublisher
+from barnabas.server.replica_manager import ReplicaManager
+from barnabas.server.replica_metrics import publish_replica_metrics
 from barnabas.server.replica_reports import ReplicaReports
 from barnabas.server.router import Router
 from barnabas.server.topic_creation import TopicCreation
@@ -50,7 +51,16 @@ class Broker:
             node.clock.monotonic_ms,
             lambda: random.randrange(1, 1 << 31),
         )
-        self.partitions = Partitions(config.node_id, node.log_dirs)
+        self.replicas = ReplicaManager(
+            config,
+            node.clock,
+            node.log_dirs,
+            node.channel,
+            node.metrics.registry,
+            image=node.image,
+            broker_epoch=lambda: self.lifecycle.epoch,
+        )
+        self.partitions = self.replicas.partitions
         self.groups = GroupCoordinator(
             group_config(config.values),
             clock=node.clock,
@@ -83,13 +93,13 @@ class Broker:
         self.topic_creation = TopicCreation(config, node.channel)
         self.producer_ids = ProducerIds(self._allocate, self._producer_ids_wanted)
         self.publishers: Sequence[Publisher] = (
-            TopicPublisher(self.partitions, self.groups, node.metrics),
+            TopicPublisher(self.replicas, self.groups, node.metrics),
             self.reports,
         )
         publish_group_metrics(node.metrics.registry, self.groups)
+        publish_replica_metrics(node.metrics.registry, self.replicas)
         publish_node_metrics(
             node.metrics,
-            self.partitions,
             node.log_dirs,
             self.fetch_sessions,
             connections=lambda: sum(len(s.connections) for s in node.listeners),
@@ -106,6 +116,7 @@ class Broker:
         epochs = {d.clean_broker_epoch for d in self._node.log_dirs.directories}
         previous = epochs.pop() if len(epochs) == 1 else UNREGISTERED
         await self.lifecycle.register(self._node.cluster_id, self._advertised(), sorted(directories), previous)
+        self._node.watch(self.replicas.run(), "replicas")
         await self.lifecycle.unfence()
 
     def start(self) -> None:

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from barnabas.server.cluster_changes import ClusterChanges
     from barnabas.server.config import NodeConfig
     from barnabas.server.controller import Controller
+    from barnabas.server.controller_channel import ControllerChannel
     from barnabas.server.fetch_sessions import FetchSessions
     from barnabas.server.group_coordinator import GroupCoordinator
     from barnabas.server.metrics import ServerMetrics
     from barnabas.server.partitions import Partitions
     from barnabas.server.producer_ids import ProducerIds
     from barnabas.server.raft_driver import RaftDriver
+    from barnabas.server.replica_manager import ReplicaManager
     from barnabas.server.router import Router
     from barnabas.server.throttle import Throttle
     from barnabas.storage.log_dirs import LogDirs
@@ -66,6 +68,7 @@ class Services(Protocol):
     changes: ClusterChanges
     log_dirs: LogDirs
     partitions: Partitions
+    replicas: ReplicaManager
     groups: GroupCoordinator
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
@@ -74,6 +77,11 @@ class Services(Protocol):
 
     def image(self) -> MetadataImage:
         """Give the committed metadata as this node has taken it up."""
+        ...
+
+    @property
+    def channel(self) -> ControllerChannel:
+        """Give the way to the active controller."""
         ...
 
     @property

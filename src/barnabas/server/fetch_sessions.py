@@ -1,4 +1,7 @@
-"""Fetch sessions: what a consumer fetches is remembered, so that it names only what changes (KIP-227)."""
+"""Fetch sessions: what a client fetches is remembered, so that it names only what changes (KIP-227).
+
+A consumer's session is read whole each time. A follower's may hold thousands of partitions: `follower_sessions`.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +64,40 @@ class FetchSession:
     last_used_ms: int
     partitions: dict[PartitionKey, Wanted] = field(default_factory=dict)
 
+    @property
+    def privileged(self) -> bool:
+        """Whether it is a follower's, and may take the place of a consumer's."""
+        return False
+
+    def take(self, wanted: Wanted) -> None:
+        """Fetch a partition from now on, or from another offset."""
+        known = self.partitions.get(wanted.key)
+        if known is None:
+            self.partitions[wanted.key] = wanted
+        else:
+            known.request = wanted.request
+
+    def forget(self, key: PartitionKey) -> None:
+        """Fetch a partition no more."""
+        self.partitions.pop(key, None)
+
+    def wanted(self) -> list[Wanted]:
+        """Give what is to be looked at for the next answer."""
+        return list(self.partitions.values())
+
+    def close(self) -> None:
+        """Be a session no more."""
+        self.partitions.clear()
+
+
+NewSession = Callable[[int, bool, int], FetchSession]
+"""Makes an empty session: (id, whether its partitions go by topic id, the time) -> session."""
+
+
+def consumer_session(session_id: int, by_topic_id: bool, now_ms: int) -> FetchSession:
+    """Give an empty session of a consumer."""
+    return FetchSession(session_id, 1, by_topic_id, now_ms)
+
 
 @dataclass(slots=True)
 class FetchPlan:
@@ -90,23 +127,24 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def plan(self, request: FetchRequest, by_topic_id: bool) -> FetchPlan:
+    def plan(self, request: FetchRequest, by_topic_id: bool, new: NewSession = consumer_session) -> FetchPlan:
         """Give what `request` asks for; ApiError when it names a session that is not (any more) its own."""
         if request.session_epoch == FINAL_EPOCH:
-            self._sessions.pop(request.session_id, None)
+            self._close(request.session_id)
             return FetchPlan(_wanted(request))
         if request.session_epoch == INITIAL_EPOCH:
-            self._sessions.pop(request.session_id, None)
-            return self._start(request, by_topic_id)
+            self._close(request.session_id)
+            return self._start(request, by_topic_id, new)
         return self._go_on(request, by_topic_id)
 
-    def _start(self, request: FetchRequest, by_topic_id: bool) -> FetchPlan:
-        wanted = list(_wanted(request))
-        if not self._room():
-            return FetchPlan(wanted)
-        session = FetchSession(self._fresh_id(), 1, by_topic_id, self._now_ms(), {w.key: w for w in wanted})
+    def _start(self, request: FetchRequest, by_topic_id: bool, new: NewSession) -> FetchPlan:
+        session = new(self._fresh_id(), by_topic_id, self._now_ms())
+        if not self._room(privileged=session.privileged):
+            return FetchPlan(_wanted(request))
+        for wanted in _wanted(request):
+            session.take(wanted)
         self._sessions[session.id] = session
-        return FetchPlan(wanted, session)
+        return FetchPlan(session.wanted(), session)
 
     def _go_on(self, request: FetchRequest, by_topic_id: bool) -> FetchPlan:
         session = self._sessions.get(request.session_id)
@@ -119,15 +157,16 @@ class FetchSessions:
         session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
         session.last_used_ms = self._now_ms()
         for wanted in _wanted(request):
-            known = session.partitions.get(wanted.key)
-            if known is None:
-                session.partitions[wanted.key] = wanted
-            else:
-                known.request = wanted.request
+            session.take(wanted)
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
-                session.partitions.pop((topic.topic, topic.topic_id, partition), None)
-        return FetchPlan(list(session.partitions.values()), session, incremental=True)
+                session.forget((topic.topic, topic.topic_id, partition))
+        return FetchPlan(session.wanted(), session, incremental=True)
+
+    def _close(self, session_id: int) -> None:
+        closed = self._sessions.pop(session_id, None)
+        if closed is not None:
+            closed.close()
 
     def rotate(self, session: FetchSession, told: Iterable[PartitionKey]) -> None:
         """Put the partitions that an answer held last, so that the others have their turn."""
@@ -136,15 +175,16 @@ class FetchSessions:
             if wanted is not None:
                 session.partitions[key] = wanted
 
-    def _room(self) -> bool:
+    def _room(self, *, privileged: bool) -> bool:
         if self._slots <= 0:
             return False
         if len(self._sessions) < self._slots:
             return True
-        oldest = min(self._sessions.values(), key=lambda s: s.last_used_ms)
-        if self._now_ms() - oldest.last_used_ms < MIN_EVICTION_MS:
+        oldest = min(self._sessions.values(), key=lambda s: (s.privileged, s.last_used_ms))
+        displaced = privileged and not oldest.privileged
+        if not displaced and self._now_ms() - oldest.last_used_ms < MIN_EVICTION_MS:
             return False
-        del self._sessions[oldest.id]
+        self._close(oldest.id)
         self.evictions += 1
         return True
 

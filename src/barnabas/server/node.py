@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,9 +34,11 @@ from barnabas.server.context import LiveBroker, SupportedFeature
 from barnabas.server.controller import Controller, ControllerError
 from barnabas.server.controller_channel import ControllerChannel, LocalChannel
 from barnabas.server.controller_metrics import ControllerMetrics
+from barnabas.server.controller_metrics import ControllerMetrics
 from barnabas.server.controller_registrar import ControllerRegistrar
 from barnabas.server.handlers import CONTROLLER
 from barnabas.server.listeners import ServedListener, receive_budget, tend
+from barnabas.server.metadata_metrics import MetadataMetrics
 from barnabas.server.metadata_metrics import MetadataMetrics
 from barnabas.server.metadata_replica import MetadataReplica
 from barnabas.server.metrics import ServerMetrics
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from barnabas.server.metrics_http import MetricsServer
     from barnabas.server.partitions import Partitions
     from barnabas.server.producer_ids import ProducerIds
+    from barnabas.server.replica_manager import ReplicaManager
     from barnabas.wire.errors import ErrorCode
 
 log = structlog.get_logger("kafka.server.Node")
@@ -85,6 +88,7 @@ class Node:
     controller: Controller
     changes: ClusterChanges
     partitions: Partitions
+    replicas: ReplicaManager
     groups: GroupCoordinator
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
@@ -139,9 +143,19 @@ class Node:
         self.broker = Broker(self) if config.is_broker else None
         if self.broker is not None:
             self.partitions, self.groups = self.broker.partitions, self.broker.groups
+            self.replicas = self.broker.replicas
             self.fetch_sessions, self.producer_ids = self.broker.fetch_sessions, self.broker.producer_ids
             self._publishers += self.broker.publishers
-        self._publishers += [self.quotas, ConnectionRatePublisher(self.limits)]
+        self._publishers += [self.quotas, ConnectionRatePublisher(self.limits), *self._metadata_metrics()]
+
+    def _metadata_metrics(self) -> Iterator[Publisher]:
+        registry, metadata = self.metrics.registry, self.metadata
+        yield MetadataMetrics(registry, metadata, metadata.leader_id, is_broker=self.config.is_broker)
+        if self.config.is_controller:
+            counted = ControllerMetrics(registry, self.controller, self.changes.heartbeats)
+            self.controller.on_decided = counted.decided
+            self.controller.on_leader = counted.leader_changed
+            yield counted
 
     # --- what handlers ask for
 
@@ -363,6 +377,8 @@ class Node:
     def _reconfigured(self, config: NodeConfig) -> None:
         self.config = config
         self.limits.configure(config)
+        if self.broker is not None:
+            self.broker.replicas.reconfigure(config)
         for listener in self.listeners:
             listener.reconfigure(config)
         self.close_excess_connections()

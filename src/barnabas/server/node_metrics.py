@@ -8,7 +8,6 @@ from barnabas.core.authorizer.standard import StandardAuthorizer
 from barnabas.model.metrics import mbean
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.metrics import ServerMetrics
-from barnabas.server.partitions import Partitions
 from barnabas.storage.log_dirs import LogDirs
 
 NO_AUTHORIZER = -1
@@ -16,7 +15,6 @@ NO_AUTHORIZER = -1
 
 def publish_node_metrics(
     metrics: ServerMetrics,
-    partitions: Partitions,
     log_dirs: LogDirs,
     fetch_sessions: FetchSessions,
     *,
@@ -31,10 +29,6 @@ def publish_node_metrics(
 
     metrics.publish_totals()
     gauge = metrics.registry.gauge
-    gauge(mbean("kafka.server", type="ReplicaManager", name="PartitionCount"), lambda: len(partitions))
-    gauge(
-        mbean("kafka.server", type="ReplicaManager", name="LeaderCount"), lambda: sum(p.is_leader for p in partitions)
-    )
     gauge(mbean("kafka.log", type="LogManager", name="OfflineLogDirectoryCount"), lambda: len(log_dirs.offline))
     gauge(
         mbean("kafka.server", type="FetchSessionCache", name="NumIncrementalFetchSessions"),

@@ -1,4 +1,4 @@
-"""A partition that this node leads, as a coordinator sees it."""
+"""A partition that this node leads, as a coordinator sees it: in one leader epoch, and no later one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.server.partitions import Partitions
+from barnabas.storage.log import Log
 from barnabas.wire.record_batch import iter_headers
 
 
@@ -13,9 +14,12 @@ class PartitionLog:
     """`server.coordinator_log.CoordinatorLog` over a partition."""
 
     def __init__(self, partitions: Partitions, tp: TopicPartition) -> None:
-        self._partitions = partitions
         self._partition = partitions.leader(tp.topic, tp.partition)
-        self._log = self._partition.log
+        self._leader_epoch = self._partition.leader_epoch
+
+    @property
+    def _log(self) -> Log:
+        return self._partition.log
 
     @property
     def log_start_offset(self) -> int:
@@ -39,7 +43,7 @@ class PartitionLog:
 
     def append(self, batch: bytes) -> int:
         """Append a batch and give its last offset; ApiError, and nothing changed, when it is not taken."""
-        return self._partitions.append_coordinator(self._partition.tp, batch)
+        return self._partition.append_coordinator(batch, self._leader_epoch)
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
         """Give whole batches from `offset` on (at least one), and the offset after them. May block."""

@@ -1,88 +1,116 @@
-"""The partitions that this broker has replicas of: what it leads, how far each is committed, and who waits for more.
-
-The other half of a partition, its log, is `storage.log.Log`. A broker alone is every partition's only replica: what is
-appended is committed. One loop owns all of it; nothing here blocks but the write to the page cache.
-"""
+"""The partitions that this broker has replicas of, and how they follow the metadata log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
+from barnabas.core.metadata.cluster import ClusterImage
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.topics import RECOVERING
+from barnabas.core.replication.in_sync import IsrChange, IsrProposal
+from barnabas.core.replication.leadership import Assignment, Brokers
 from barnabas.model.topic_partition import TopicPartition
-from barnabas.model.uuid import Uuid
-from barnabas.storage.log import Log, LogAppendInfo
-from barnabas.storage.log_validator import AppendOrigin
+from barnabas.server.partition import LATEST_EPOCH, NO_LEADER, Partition
 from barnabas.wire.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
+    from barnabas.core.metadata.delta import MetadataDelta
     from barnabas.core.metadata.topics import PartitionRegistration, TopicImage
+    from barnabas.model.ports import Clock
+    from barnabas.model.uuid import Uuid
     from barnabas.storage.log_dirs import LogDirs
 
 log = structlog.get_logger("state.change.logger")
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-LATEST_EPOCH: Final = -1
 
 
-@dataclass(slots=True, eq=False)
-class Partition:
-    """One replica here. waiters: called after every change that a fetch may wait for."""
+class RegisteredBrokers:
+    """`core.replication.leadership.Brokers` over an image of the cluster."""
 
-    tp: TopicPartition
-    topic_id: Uuid
-    log: Log
-    leader_id: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    is_leader: bool
-    waiters: set[Callable[[], None]] = field(default_factory=set)
+    __slots__ = ("_cluster",)
 
-    def check_epoch(self, epoch: int) -> None:
-        """Compare the leader epoch that a request names with ours; ApiError says who of us is behind (KIP-320)."""
-        if epoch in (LATEST_EPOCH, self.leader_epoch):
-            return
-        if epoch < self.leader_epoch:
-            raise ApiError(
-                ErrorCode.FENCED_LEADER_EPOCH, f"leader epoch {epoch} of {self.tp} is over; it is {self.leader_epoch}"
-            )
-        raise ApiError(
-            ErrorCode.UNKNOWN_LEADER_EPOCH,
-            f"leader epoch {epoch} of {self.tp} is not known yet; {self.leader_epoch} is",
-        )
+    def __init__(self, cluster: ClusterImage) -> None:
+        self._cluster = cluster
 
-    def committed_end(self, *, read_committed: bool) -> int:
-        """Give the offset up to which a consumer may read: the high watermark, or the last stable offset."""
-        return self.log.last_stable_offset if read_committed else self.log.high_watermark
+    def epoch(self, broker_id: int) -> int | None:
+        """Give the epoch of a broker that is registered and not fenced, else None."""
+        found = self._cluster.brokers.get(broker_id)
+        return None if found is None or found.fenced else found.epoch
 
-    def appended(self) -> None:
-        """Commit what was appended, and wake those who wait for it."""
-        self.log.update_high_watermark(self.log.log_end_offset)
-        self.wake()
+    def may_join_isr(self, broker_id: int) -> bool:
+        """Say whether a broker is neither fenced nor shutting down."""
+        return self._cluster.active(broker_id)
 
-    def wake(self) -> None:
-        """Call everybody who waits."""
-        if self.waiters:
-            for waiter in tuple(self.waiters):
-                waiter()
+
+class RoleChange(NamedTuple):
+    """A replica that is new, leads or follows in a new leader epoch, or is here no more (partition: left)."""
+
+    partition: Partition
+    left: bool = False
+
+
+@dataclass(slots=True)
+class ReplicaEvents:
+    """Whom replicas tell of what happens to them; nobody, while there is one broker only.
+
+    propose: a leader's wish for another ISR. decided: one that was answered.
+    """
+
+    propose: Callable[[Partition, IsrProposal], None] = lambda partition, proposal: None
+    decided: Callable[[IsrChange, bool], None] = lambda change, failed: None
 
 
 class Partitions:
-    """Every replica of this broker, by name."""
+    """Every replica of this broker, by name; to each of them it is the host."""
 
-    def __init__(self, node_id: int, log_dirs: LogDirs) -> None:
-        self._node_id = node_id
+    def __init__(
+        self,
+        node_id: int,
+        log_dirs: LogDirs,
+        clock: Clock,
+        *,
+        max_lag_ms: int = 30_000,
+        broker_epoch: Callable[[], int] = lambda: -1,
+        events: ReplicaEvents | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.max_lag_ms = max_lag_ms
+        self.brokers: Brokers = RegisteredBrokers(ClusterImage())
+        self.broker_epoch = broker_epoch
+        self.now_ms = clock.monotonic_ms
+        self.events = events or ReplicaEvents()
         self._log_dirs = log_dirs
+        self._image = MetadataImage.EMPTY
         self._by_tp: dict[TopicPartition, Partition] = {}
+        self._unopened: set[TopicPartition] = set()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._by_tp.values())
 
     def __len__(self) -> int:
         return len(self._by_tp)
+
+    @property
+    def offline_count(self) -> int:
+        """Give the number of replicas whose log cannot be used."""
+        return len(self._unopened) + sum(p.log.is_offline for p in self)
+
+    # --- to each replica
+
+    def propose(self, partition: Partition, proposal: IsrProposal) -> None:
+        """Send a proposed ISR to the controller."""
+        self.events.propose(partition, proposal)
+
+    def isr_changed(self, change: IsrChange, *, failed: bool) -> None:
+        """Count a proposal that was decided on."""
+        self.events.decided(change, failed)
+
+    # --- finding
 
     def find(self, tp: TopicPartition) -> Partition | None:
         """Give the replica, or None."""
@@ -92,80 +120,117 @@ class Partitions:
         """Give the replica that leads; ApiError when there is none here, or the epoch is not the current one."""
         found = self._by_tp.get(TopicPartition(topic, partition))
         if found is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if not found.is_leader:
+            raise self._missing(TopicPartition(topic, partition))
+        if epoch != LATEST_EPOCH:
+            found.check_epoch(epoch)
+        if found.leadership is None:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if found.log.is_offline:
+            raise _offline(found.tp)
+        return found
+
+    def replica(self, topic: str, partition: int, epoch: int = LATEST_EPOCH) -> Partition:
+        """Give the replica, whether it leads or not; ApiError when there is none here, or the epoch is another."""
+        found = self._by_tp.get(TopicPartition(topic, partition))
+        if found is None:
+            raise self._missing(TopicPartition(topic, partition))
         if epoch != LATEST_EPOCH:
             found.check_epoch(epoch)
         if found.log.is_offline:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {found.tp} is offline")
+            raise _offline(found.tp)
         return found
 
-    def append(self, partition: Partition, records: memoryview, acks: int) -> LogAppendInfo:
-        """Append a client's batches; ApiError with Kafka's code when they cannot be taken."""
-        if acks == -1 and len(partition.isr) < partition.log.config.min_insync_replicas:
-            raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{partition.tp} has {len(partition.isr)} replicas in sync, "
-                f"and min.insync.replicas wants {partition.log.config.min_insync_replicas}",
-            )
-        info = partition.log.append_as_leader(records, partition.leader_epoch, origin=AppendOrigin.CLIENT)
-        if not info.duplicate:
-            partition.appended()
-        return info
+    def _missing(self, tp: TopicPartition) -> ApiError:
+        if tp in self._unopened:
+            return _offline(tp)
+        known = self._image.topics.partition(tp.topic, tp.partition) is not None
+        return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def append_coordinator(self, tp: TopicPartition, batch: bytes) -> int:
-        """Append a batch that a coordinator made; gives the offset of its last record, committed when this returns."""
-        partition = self.leader(tp.topic, tp.partition)
-        info = partition.log.append_as_leader(
-            memoryview(bytearray(batch)), partition.leader_epoch, origin=AppendOrigin.COORDINATOR
-        )
-        partition.appended()
-        return info.last_offset
+    # --- the ISR
+
+    def shrink_isrs(self) -> None:
+        """Look for followers that lag, in every partition that is led here."""
+        for partition in list(self._by_tp.values()):
+            partition.shrink_isr()
 
     # --- following the metadata log
 
-    def replay_topic(self, topic: TopicImage, numbers: Sequence[int]) -> list[Partition]:
-        """Make these replicas of `topic` what the image says; gives those that are new or have a new leader epoch."""
-        changed = []
-        for number in numbers:
-            registration = topic.partitions[number]
-            if self._node_id in registration.replicas:
-                partition = self._replay(TopicPartition(topic.name, number), topic.id, registration)
-                if partition is not None:
-                    changed.append(partition)
-        return changed
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> list[RoleChange]:
+        """Take up a delta; those that are deleted first, as a name may be used again. Gives whose role is another."""
+        self._image = image
+        self.brokers = RegisteredBrokers(image.cluster)
+        changes = []
+        for topic_id, name in delta.deleted_topics.items():
+            for number in delta.before.topics.by_id[topic_id].partitions:
+                changes += self._drop(TopicPartition(name, number))
+        for topic_id, numbers in delta.topics.items():
+            changes += self.replay_topic(image.topics.by_id[topic_id], sorted(numbers))
+        return changes
 
-    def _replay(self, tp: TopicPartition, topic_id: Uuid, registration: PartitionRegistration) -> Partition | None:
+    def replay_topic(self, topic: TopicImage, numbers: Sequence[int]) -> list[RoleChange]:
+        """Make these replicas of `topic` what the image says; gives those whose role is new, or that are gone."""
+        changes = []
+        for number in numbers:
+            tp, registration = TopicPartition(topic.name, number), topic.partitions[number]
+            if self.node_id in registration.replicas:
+                changes += self._replay(tp, topic.id, registration)
+            else:
+                changes += self._drop(tp)
+        return changes
+
+    def _replay(self, tp: TopicPartition, topic_id: Uuid, registration: PartitionRegistration) -> list[RoleChange]:
         found = self._by_tp.get(tp)
-        if found is not None and found.topic_id == topic_id and found.leader_epoch == registration.leader_epoch:
-            found.isr = tuple(registration.isr)
-            return None
+        gone: list[RoleChange] = []
+        if found is not None and found.topic_id != topic_id:
+            gone, found = self._drop(tp), None
         if found is None:
-            directory_id = registration.directory_of(self._node_id)
-            config = self._log_dirs.topic_config(tp.topic)
-            try:
-                opened = self._log_dirs.get_or_create(tp, topic_id, config, directory_id)
-            except ApiError as e:
-                log.error("cannot open the log", partition=str(tp), why=e.message)
-                return None
-            found = Partition(tp, topic_id, opened, -1, -1, (), False)
-            self._by_tp[tp] = found
-        found.leader_id = registration.leader
-        found.leader_epoch = registration.leader_epoch
-        found.isr = tuple(registration.isr)
-        found.is_leader = registration.leader == self._node_id
-        if found.is_leader:
-            found.log.leader_epochs.assign(registration.leader_epoch, found.log.log_end_offset)
-            if found.isr == (self._node_id,):
-                found.log.update_high_watermark(found.log.log_end_offset)
-        found.wake()
+            found = self._open(tp, topic_id, registration)
+            if found is None:
+                return gone
+        assignment = _assignment(registration)
+        if registration.leader == self.node_id:
+            is_new = found.lead(assignment)
+        else:
+            is_new = found.follow(registration.leader, assignment)
+        return [*gone, RoleChange(found)] if is_new else gone
+
+    def _open(self, tp: TopicPartition, topic_id: Uuid, registration: PartitionRegistration) -> Partition | None:
+        config = self._log_dirs.topic_config(tp.topic)
+        try:
+            opened = self._log_dirs.get_or_create(tp, topic_id, config, registration.directory_of(self.node_id))
+        except ApiError as e:
+            log.error("cannot open the log", partition=str(tp), why=e.message)
+            self._unopened.add(tp)
+            return None
+        self._unopened.discard(tp)
+        found = self._by_tp[tp] = Partition(tp, topic_id, opened, self)
         return found
 
-    def drop(self, tp: TopicPartition) -> None:
-        """Forget a replica whose topic is deleted, and delete its log."""
+    def _drop(self, tp: TopicPartition) -> list[RoleChange]:
+        """Forget a replica whose topic is deleted or that has moved to other brokers, and delete its log."""
+        self._unopened.discard(tp)
         found = self._by_tp.pop(tp, None)
-        if found is not None:
-            found.is_leader = False
-            self._log_dirs.delete(tp)
-            found.wake()
+        if found is None:
+            return []
+        found.leave()
+        self._log_dirs.delete(tp)
+        return [RoleChange(found, left=True)]
+
+
+def _assignment(registration: PartitionRegistration) -> Assignment:
+    return Assignment(
+        replicas=registration.replicas,
+        isr=registration.isr,
+        leader_epoch=registration.leader_epoch,
+        partition_epoch=registration.partition_epoch,
+        adding=registration.adding_replicas,
+        removing=registration.removing_replicas,
+        recovering=registration.leader_recovery_state == RECOVERING,
+    )
+
+
+def _offline(tp: TopicPartition) -> ApiError:
+    return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {tp} is offline")
+
+
+__all__ = ["INTERNAL_TOPICS", "LATEST_EPOCH", "NO_LEADER", "Partition", "Partitions", "RegisteredBrokers", "RoleChange"]

@@ -1,6 +1,4 @@
-"""What a broker tells the controller of its replicas: the directory each lies in (KIP-858), and that a leader elected
-uncleanly has recovered (KIP-704).
-"""
+"""What a broker tells the controller of its replicas: the directory that each lies in (KIP-858)."""
 
 from __future__ import annotations
 
@@ -10,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from barnabas.core.metadata.topics import RECOVERED, RECOVERING, PartitionRegistration
+from barnabas.core.metadata.topics import PartitionRegistration
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import alter_partition, assign_replicas_to_dirs
-from barnabas.wire.messages.alter_partition import AlterPartitionRequest, BrokerState
+from barnabas.wire.messages import assign_replicas_to_dirs
 from barnabas.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 
 if TYPE_CHECKING:
@@ -45,7 +42,6 @@ class ReplicaReports:
         self._channel = channel
         self._directory_of = directory_of
         self._broker_epoch = broker_epoch
-        self._recovering: dict[tuple[Uuid, int], PartitionRegistration] = {}
         self._misplaced: dict[tuple[Uuid, int], Uuid] = {}
         self._news = asyncio.Event()
 
@@ -57,13 +53,11 @@ class ReplicaReports:
                 registration = topic.partitions[number]
                 if self._node_id in registration.replicas:
                     self._compare(topic_id, TopicPartition(topic.name, number), registration)
-        if self._recovering or self._misplaced:
+        if self._misplaced:
             self._news.set()
 
     def _compare(self, topic_id: Uuid, tp: TopicPartition, registration: PartitionRegistration) -> None:
         key = (topic_id, tp.partition)
-        if registration.leader == self._node_id and registration.leader_recovery_state == RECOVERING:
-            self._recovering[key] = registration
         found = self._directory_of(tp)
         if found is not None and found != registration.directory_of(self._node_id):
             self._misplaced[key] = found
@@ -74,7 +68,6 @@ class ReplicaReports:
             await self._news.wait()
             self._news.clear()
             await self._tell_directories()
-            await self._tell_recovered()
 
     async def _tell_directories(self) -> None:
         batch = [(key, self._misplaced.pop(key)) for key in list(self._misplaced)[:MAX_ASSIGNMENTS]]
@@ -106,24 +99,3 @@ class ReplicaReports:
         answer = await self._channel.call(request, request.MAX_VERSION)
         if answer.error_code:
             log.warning("directories are not taken", replicas=len(batch), error=ErrorCode(answer.error_code).name)
-
-    async def _tell_recovered(self) -> None:
-        recovering, self._recovering = self._recovering, {}
-        if not recovering:
-            return
-        by_topic: dict[Uuid, list[alter_partition.RequestPartitionData]] = {}
-        for (topic_id, number), registration in recovering.items():
-            by_topic.setdefault(topic_id, []).append(
-                alter_partition.RequestPartitionData(
-                    partition_index=number,
-                    leader_epoch=registration.leader_epoch,
-                    new_isr_with_epochs=[BrokerState(broker_id=self._node_id, broker_epoch=self._broker_epoch())],
-                    leader_recovery_state=RECOVERED,
-                    partition_epoch=registration.partition_epoch,
-                )
-            )
-        topics = [alter_partition.RequestTopicData(topic_id=i, partitions=found) for i, found in by_topic.items()]
-        request = AlterPartitionRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch(), topics=topics)
-        answer = await self._channel.call(request, request.MAX_VERSION)
-        if answer.error_code:
-            log.warning("recovery is not taken", partitions=len(recovering), error=ErrorCode(answer.error_code).name)

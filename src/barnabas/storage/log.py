@@ -175,7 +175,8 @@ class Log(LogFiles):
     ) -> list[tuple[int, BatchHeader]]:
         checked: list[tuple[int, BatchHeader]] = []
         next_offset = self.log_end_offset
-        for position, header in iter_headers(records):
+        # What a leader sends may end within a batch.
+        for position, header in iter_headers(records, partial_tail=origin is AppendOrigin.REPLICATION):
             if origin is AppendOrigin.RAFT_LEADER and header.leader_epoch != leader_epoch:
                 raise ApiError(
                     ErrorCode.INVALID_RECORD,

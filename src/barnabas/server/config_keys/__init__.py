@@ -3,7 +3,17 @@
 from typing import Final
 
 from barnabas.model.config import ConfigTable
-from barnabas.server.config_keys import accepted, controller, general, groups, logs, quorum, quotas, security
+from barnabas.server.config_keys import (
+    accepted,
+    controller,
+    general,
+    groups,
+    logs,
+    quorum,
+    quotas,
+    replication,
+    security,
+)
 
 TABLE: Final = ConfigTable(
     *general.KEYS,
@@ -13,5 +23,6 @@ TABLE: Final = ConfigTable(
     *quorum.KEYS,
     *controller.KEYS,
     *quotas.KEYS,
+    *replication.KEYS,
     *accepted.KEYS,
 )

@@ -182,6 +182,12 @@ KEYS: Final = (
         "How long the node waits for a connection to another node, ms.",
     ),
     ConfigKey(
+        "controller.socket.timeout.ms",
+        ConfigType.INT,
+        30_000,
+        "How long a broker waits for one answer of a controller that shows signs of life, ms.",
+    ),
+    ConfigKey(
         "request.timeout.ms",
         ConfigType.INT,
         30_000,

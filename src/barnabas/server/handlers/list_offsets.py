@@ -31,6 +31,11 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 READ_COMMITTED: Final = 1
+NOT_AVAILABLE_FROM: Final = 5
+"""The first version that knows OFFSET_NOT_AVAILABLE."""
+CONSUMER: Final = -1
+"""The replica id of clients; a debugging client says -2, and asks any replica, as followers do with their own."""
+DEBUGGER: Final = -2
 FIRST_VERSIONS: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 """From which version on a special timestamp has its meaning."""
 Found = tuple[int, int, int]
@@ -71,10 +76,18 @@ def _partition(
             raise ApiError(code)
         if ctx.version < FIRST_VERSIONS.get(wanted.timestamp, 0):
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-        partition = ctx.node.partitions.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
-        offset, timestamp, epoch = _find(partition, wanted.timestamp, request.isolation_level == READ_COMMITTED)
+        replicas = ctx.node.partitions
+        find = replicas.replica if request.replica_id == DEBUGGER else replicas.leader
+        partition = find(topic, wanted.partition_index, wanted.current_leader_epoch)
+        if request.replica_id == CONSUMER:
+            end = partition.committed_end(read_committed=request.isolation_level == READ_COMMITTED)
+            offset, timestamp, epoch = _find(partition, wanted.timestamp, end, lagging=_lags(partition))
+        else:
+            end = partition.log.log_end_offset
+            offset, timestamp, epoch = _find(partition, wanted.timestamp, end, lagging=False)
     except ApiError as e:
-        answer.error_code = e.code
+        too_new = e.code is ErrorCode.OFFSET_NOT_AVAILABLE and ctx.version < NOT_AVAILABLE_FROM
+        answer.error_code = ErrorCode.LEADER_NOT_AVAILABLE if too_new else e.code
         return answer
     answer.offset, answer.timestamp = offset, timestamp
     if ctx.version >= 4:
@@ -82,10 +95,17 @@ def _partition(
     return answer
 
 
-def _find(partition: Partition, timestamp: int, read_committed: bool) -> Found:
+def _lags(partition: Partition) -> bool:
+    """Say whether the leader is so new that it does not know yet how much of its log is committed (KIP-207)."""
+    led = partition.leadership
+    return led is not None and led.epoch_start_offset > partition.log.high_watermark
+
+
+def _find(partition: Partition, timestamp: int, end: int, *, lagging: bool) -> Found:
     log = partition.log
-    end = partition.committed_end(read_committed=read_committed)
     if timestamp == LATEST:
+        if lagging:
+            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)
         return end, -1, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         epoch = log.leader_epochs.epoch_for_offset(log.log_start_offset)
@@ -96,5 +116,7 @@ def _find(partition: Partition, timestamp: int, read_committed: bool) -> Found:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"no meaning is known for timestamp {timestamp}")
     found = log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
     if found is None or (timestamp != MAX_TIMESTAMP and found[0] >= end):
+        if lagging:
+            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)
         return NOTHING
     return found.offset, found.timestamp, -1 if found.leader_epoch is None else found.leader_epoch

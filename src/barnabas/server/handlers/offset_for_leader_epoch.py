@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
 
 
+DEBUGGER = -2
+"""The replica id of a client that asks any replica, not only the leader."""
+
+
 @handles(OffsetForLeaderEpochRequest, authz=BY_HANDLER)
 def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetForLeaderEpochResponse:
     """Give the end of each epoch asked for, and the epoch that it is the end of."""
@@ -30,19 +34,24 @@ def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, ctx: RequestCo
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
-                topic=t.topic, partitions=[_end(t.topic, p, t.topic in allowed, ctx) for p in t.partitions]
+                topic=t.topic,
+                partitions=[_end(t.topic, p, t.topic in allowed, request.replica_id, ctx) for p in t.partitions],
             )
             for t in request.topics
         ]
     )
 
 
-def _end(topic: str, wanted: OffsetForLeaderPartition, allowed: bool, ctx: RequestContext) -> EpochEndOffset:
+def _end(
+    topic: str, wanted: OffsetForLeaderPartition, allowed: bool, replica_id: int, ctx: RequestContext
+) -> EpochEndOffset:
     answer = EpochEndOffset(partition=wanted.partition)
     try:
         if not allowed:
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        log = ctx.node.partitions.leader(topic, wanted.partition, wanted.current_leader_epoch).log
+        replicas = ctx.node.partitions
+        find = replicas.replica if replica_id == DEBUGGER else replicas.leader
+        log = find(topic, wanted.partition, wanted.current_leader_epoch).log
         answer.leader_epoch, answer.end_offset = log.leader_epochs.end_offset_for(
             wanted.leader_epoch, log.log_end_offset
         )

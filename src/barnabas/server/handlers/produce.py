@@ -1,15 +1,19 @@
 """Produce v3-13 (v9 flexible, v10 leader hints, v13 topic ids). KIP-98, KIP-516, KIP-951.
 
-Record data is checked by its batch headers and copied once, into the page cache.
+Record data is checked by its batch headers and copied once, into the page cache. With acks=all the answer waits until
+the replicas in sync have the records; where there is only one replica, that is at once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.model.acl import AclOperation, ResourceType
 from barnabas.model.uuid import ZERO_UUID
+from barnabas.server.partition import ALL_REPLICAS
 from barnabas.server.partitions import INTERNAL_TOPICS
+from barnabas.server.purgatory import AckedRequest
 from barnabas.server.router import BY_HANDLER, NO_ANSWER, NoAnswer, handles
 from barnabas.storage.log_validator import RecordsRefusedError
 from barnabas.wire.batch_header import BATCH_HEADER_SIZE, CURRENT_MAGIC, LOG_OVERHEAD, TRANSACTIONAL
@@ -18,6 +22,7 @@ from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
 from barnabas.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -29,11 +34,16 @@ from barnabas.wire.primitives import Records
 
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
+    from barnabas.server.partition import Partition
+    from barnabas.storage.log import LogAppendInfo
 
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client id that may write to internal topics, as in Kafka."""
 MAGIC_AT: Final = 16
 ATTRIBUTES_AT: Final = 22
+UNKNOWN: Final = -1
+LEADERS_FROM: Final = 10
+"""The first version whose answers name the leader to a client that asked somebody else (KIP-951)."""
 ZSTD_FROM: Final = 7
 """The first version in which a batch may be compressed with zstd (KIP-110)."""
 _WITHOUT_LOG_START: Final = frozenset(
@@ -50,13 +60,24 @@ _WITHOUT_LOG_START: Final = frozenset(
 """Failures after which Kafka does not say where the log begins."""
 
 
+class _Written(NamedTuple):
+    """A write that is not committed yet, and its answer."""
+
+    partition: Partition
+    info: LogAppendInfo
+    answer: PartitionProduceResponse
+
+
 @handles(ProduceRequest, authz=BY_HANDLER)
-def produce(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | NoAnswer:
+def produce(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | NoAnswer | Awaitable[ProduceResponse]:
     """Append each partition's batches; what fails, fails alone."""
     refused = _refused_as_a_whole(request, ctx)
+    uncommitted: list[_Written] = []
     answers = [  # as in Kafka, a topic without partitions is not answered
         TopicProduceResponse(
-            name=topic.name, topic_id=topic.topic_id, partition_responses=_topic(request, topic, ctx, refused)
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=_topic(request, topic, ctx, refused, uncommitted),
         )
         for topic in request.topic_data
         if topic.partition_data
@@ -67,7 +88,46 @@ def produce(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | N
         if wrong is not None:
             raise ProtocolError(f"acks=0, and a write failed: {ErrorCode(wrong.error_code).name}")
         return NO_ANSWER
-    return ProduceResponse(responses=answers)
+    if uncommitted:
+        return _acknowledged(answers, uncommitted, request.timeout_ms, ctx)
+    return _response(answers, ctx)
+
+
+async def _acknowledged(
+    answers: list[TopicProduceResponse], written: list[_Written], timeout_ms: int, ctx: RequestContext
+) -> ProduceResponse:
+    """Answer when all is committed, or will not be, or the client's time is over."""
+    waiting = AckedRequest(ctx.node.replicas.writes, timeout_ms)
+    for one in written:
+        waiting.expect(one.answer)
+    for one in written:
+        one.partition.acknowledge(one.info, waiting, one.answer)
+    try:
+        await waiting.done
+    finally:
+        waiting.abandon()
+    for one in written:
+        if one.answer.error_code:
+            _without_offset(one.answer, one.partition, ctx)
+    return _response(answers, ctx)
+
+
+def _without_offset(answer: PartitionProduceResponse, partition: Partition, ctx: RequestContext) -> None:
+    answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = UNKNOWN
+    _name_leader(answer, partition.tp.topic, ctx)
+
+
+def _response(answers: list[TopicProduceResponse], ctx: RequestContext) -> ProduceResponse:
+    response = ProduceResponse(responses=answers)
+    if ctx.version >= LEADERS_FROM:
+        leaders = {p.current_leader.leader_id for t in answers for p in t.partition_responses if p.error_code} - {-1}
+        if leaders:
+            response.node_endpoints = [
+                NodeEndpoint(node_id=b.node_id, host=b.host, port=b.port, rack=b.rack)
+                for b in ctx.node.live_brokers(ctx.listener_name)
+                if b.node_id in leaders
+            ]
+    return response
 
 
 def _refused_as_a_whole(request: ProduceRequest, ctx: RequestContext) -> ApiError | None:
@@ -83,7 +143,11 @@ def _refused_as_a_whole(request: ProduceRequest, ctx: RequestContext) -> ApiErro
 
 
 def _topic(
-    request: ProduceRequest, topic: TopicProduceData, ctx: RequestContext, refused: ApiError | None
+    request: ProduceRequest,
+    topic: TopicProduceData,
+    ctx: RequestContext,
+    refused: ApiError | None,
+    uncommitted: list[_Written],
 ) -> list[PartitionProduceResponse]:
     name = topic.name
     if refused is None and ctx.version >= 13:
@@ -97,7 +161,7 @@ def _topic(
         refused = _refused_topic(name, ctx)
     if refused is not None:
         return [_failure(p.index, refused, ctx) for p in topic.partition_data]
-    return [_append(name, p, request.acks, ctx) for p in topic.partition_data]
+    return [_append(name, p, request.acks, ctx, uncommitted) for p in topic.partition_data]
 
 
 def _refused_topic(name: str, ctx: RequestContext) -> ApiError | None:
@@ -110,14 +174,16 @@ def _refused_topic(name: str, ctx: RequestContext) -> ApiError | None:
     return None
 
 
-def _append(topic: str, data: PartitionProduceData, acks: int, ctx: RequestContext) -> PartitionProduceResponse:
+def _append(
+    topic: str, data: PartitionProduceData, acks: int, ctx: RequestContext, uncommitted: list[_Written]
+) -> PartitionProduceResponse:
     node = ctx.node
     partition = None
     try:
         leader = node.partitions.leader(topic, data.index)
         records = _one_batch(data.records, ctx.version)
         partition = leader
-        info = node.partitions.append(partition, records, acks)
+        info = partition.append(records, acks)
     except ApiError as e:
         failure = _failure(data.index, e, ctx, topic)
         if partition is not None and ctx.version >= 5 and e.code not in _WITHOUT_LOG_START:
@@ -126,12 +192,15 @@ def _append(topic: str, data: PartitionProduceData, acks: int, ctx: RequestConte
     stats = node.metrics.topic(topic)
     stats.bytes_in.count += len(records)
     stats.messages_in.count += info.record_count
-    return PartitionProduceResponse(
+    answer = PartitionProduceResponse(
         index=data.index,
         base_offset=info.first_offset,
         log_append_time_ms=info.log_append_time_ms,
         log_start_offset=info.log_start_offset,
     )
+    if acks == ALL_REPLICAS and not partition.is_committed(info):
+        uncommitted.append(_Written(partition, info, answer))
+    return answer
 
 
 def _size_at(records: memoryview, at: int) -> int:
@@ -169,7 +238,12 @@ def _failure(index: int, error: ApiError, ctx: RequestContext, topic: str | None
                 BatchIndexAndErrorMessage(batch_index=i, batch_index_error_message=why)
                 for i, why in error.record_errors
             ]
-    if topic is not None and ctx.version >= 10 and error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        leader, epoch = ctx.node.leader_and_epoch(topic, index)
-        answer.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+    if topic is not None:
+        _name_leader(answer, topic, ctx)
     return answer
+
+
+def _name_leader(answer: PartitionProduceResponse, topic: str, ctx: RequestContext) -> None:
+    if ctx.version >= LEADERS_FROM and answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        leader, epoch = ctx.node.leader_and_epoch(topic, answer.index)
+        answer.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
