@@ -99,7 +99,8 @@ async def _serve(config: NodeConfig, files: DevFiles | None, ready_file: Path | 
         loop.add_signal_handler(number, stop.set)
     if ready_file is not None:
         ready_file.unlink(missing_ok=True)  # of a node that was killed
-    await node.start()
+    if not await _started(node, stop):
+        return
     _settle_memory()
     try:
         if files is not None:
@@ -115,6 +116,20 @@ async def _serve(config: NodeConfig, files: DevFiles | None, ready_file: Path | 
         await node.stop()
     if node.failure is not None:
         raise NodeStartError(f"the node stopped: {node.failure}")
+
+
+async def _started(node: Node, stop: asyncio.Event) -> bool:
+    """Start the node; False when it was told to stop first: a node waits for its quorum for as long as it takes."""
+    starting = asyncio.ensure_future(node.start())
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait([starting, stopped], return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait([starting])
+        return False
+    await starting
+    return True
 
 
 def _settle_memory() -> None:
