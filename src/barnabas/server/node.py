@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,11 +34,9 @@ from barnabas.server.context import LiveBroker, SupportedFeature
 from barnabas.server.controller import Controller, ControllerError
 from barnabas.server.controller_channel import ControllerChannel, LocalChannel
 from barnabas.server.controller_metrics import ControllerMetrics
-from barnabas.server.controller_metrics import ControllerMetrics
 from barnabas.server.controller_registrar import ControllerRegistrar
 from barnabas.server.handlers import CONTROLLER
 from barnabas.server.listeners import ServedListener, receive_budget, tend
-from barnabas.server.metadata_metrics import MetadataMetrics
 from barnabas.server.metadata_metrics import MetadataMetrics
 from barnabas.server.metadata_replica import MetadataReplica
 from barnabas.server.metrics import ServerMetrics
@@ -146,16 +144,7 @@ class Node:
             self.replicas = self.broker.replicas
             self.fetch_sessions, self.producer_ids = self.broker.fetch_sessions, self.broker.producer_ids
             self._publishers += self.broker.publishers
-        self._publishers += [self.quotas, ConnectionRatePublisher(self.limits), *self._metadata_metrics()]
-
-    def _metadata_metrics(self) -> Iterator[Publisher]:
-        registry, metadata = self.metrics.registry, self.metadata
-        yield MetadataMetrics(registry, metadata, metadata.leader_id, is_broker=self.config.is_broker)
-        if self.config.is_controller:
-            counted = ControllerMetrics(registry, self.controller, self.changes.heartbeats)
-            self.controller.on_decided = counted.decided
-            self.controller.on_leader = counted.leader_changed
-            yield counted
+        self._publishers += [self.quotas, ConnectionRatePublisher(self.limits)]
 
     # --- what handlers ask for
 
