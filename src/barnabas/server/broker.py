@@ -6,6 +6,7 @@ import random
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -82,6 +83,7 @@ class Broker:
             metadata_offset=lambda: node.image().offset_epoch.offset,
             next_metadata=node.next_image,
             offline_dirs=self._offline_directory_ids,
+            cordoned_dirs=self._cordoned_directory_ids,
         )
         self.reports = ReplicaReports(
             config.node_id,
@@ -173,6 +175,14 @@ class Broker:
 
     def _offline_directory_ids(self) -> list[Uuid]:
         return [d.directory_id for d in self._node.log_dirs.offline if d.directory_id is not None]
+
+    def _cordoned_directory_ids(self) -> list[Uuid] | None:
+        if not self._node.image().levels.cordoned_directories:
+            return None
+        names = self._node.config["cordoned.log.dirs"]
+        paths = {Path(name).absolute() for name in names}
+        found = (d.directory_id for d in self._node.log_dirs.directories if "*" in names or d.path in paths)
+        return [directory for directory in found if directory is not None]
 
 
 def _strays(image: MetadataImage, node_id: int) -> Callable[[TopicPartition, Uuid | None], bool]:

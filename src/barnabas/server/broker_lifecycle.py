@@ -52,9 +52,11 @@ class BrokerLifecycle:
         metadata_offset: Callable[[], int],
         next_metadata: Callable[[], Awaitable[object]],
         offline_dirs: Callable[[], Sequence[Uuid]],
+        cordoned_dirs: Callable[[], Sequence[Uuid] | None],
     ) -> None:
         """interval_ms: between heartbeats; patience_ms: to be registered in; session_ms: silent for longer, the
-        controller fences us; next_metadata: waits until the metadata changes here."""
+        controller fences us; next_metadata: waits until the metadata changes here; cordoned_dirs: None where the cluster's
+        metadata.version does not know of them."""
         self._channel = channel
         self._node_id = node_id
         self._rack = rack
@@ -65,6 +67,7 @@ class BrokerLifecycle:
         self._metadata_offset = metadata_offset
         self._next_metadata = next_metadata
         self._offline_dirs = offline_dirs
+        self._cordoned_dirs = cordoned_dirs
         self._wake = asyncio.Event()
         self.epoch = UNREGISTERED
         self.fenced = True
@@ -164,6 +167,7 @@ class BrokerLifecycle:
             log.warning("leaves without the controller's consent", broker=self._node_id, waited_s=self._session_s)
 
     async def _beat(self, *, want_fence: bool, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+        cordoned = self._cordoned_dirs()
         request = BrokerHeartbeatRequest(
             broker_id=self._node_id,
             broker_epoch=self.epoch,
@@ -171,6 +175,7 @@ class BrokerLifecycle:
             want_fence=want_fence,
             want_shut_down=want_shut_down,
             offline_log_dirs=list(self._offline_dirs()),
+            cordoned_log_dirs=None if cordoned is None else list(cordoned),
         )
         answer: BrokerHeartbeatResponse = await self._channel.call(request, BrokerHeartbeatRequest.MAX_VERSION)
         if answer.error_code:

@@ -40,8 +40,6 @@ KEYS: Final = (
         validator=at_least(1),
         dynamic=DynamicMode.CLUSTER_WIDE,
     ),
-    ConfigKey("broker.heartbeat.interval.ms", ConfigType.INT, 2_000),
-    ConfigKey("broker.session.timeout.ms", ConfigType.INT, 9_000),
     ConfigKey("client.quota.callback.class", ConfigType.CLASS, None, importance=Importance.LOW),
     ConfigKey(
         "config.providers",
@@ -120,7 +118,6 @@ KEYS: Final = (
         importance=Importance.LOW,
         validator=at_least(0),
     ),
-    ConfigKey("cordoned.log.dirs", ConfigType.LIST, (), dynamic=DynamicMode.PER_BROKER),
     ConfigKey(
         "delegation.token.expiry.check.interval.ms",
         ConfigType.LONG,
@@ -255,19 +252,10 @@ KEYS: Final = (
     ConfigKey("group.streams.min.session.timeout.ms", ConfigType.INT, 45_000, validator=at_least(1)),
     ConfigKey("group.streams.num.standby.replicas", ConfigType.INT, 0, validator=at_least(0)),
     ConfigKey("group.streams.session.timeout.ms", ConfigType.INT, 45_000, validator=at_least(1)),
-    ConfigKey("initial.broker.registration.timeout.ms", ConfigType.INT, 60_000),
     ConfigKey(
         "internal.metadata.delete.delay.millis",
         ConfigType.LONG,
         60_000,
-        importance=Importance.LOW,
-        internal=True,
-    ),
-    ConfigKey("internal.metadata.log.segment.bytes", ConfigType.INT, None, importance=Importance.LOW, internal=True),
-    ConfigKey(
-        "internal.metadata.max.batch.size.in.bytes",
-        ConfigType.INT,
-        8_388_608,
         importance=Importance.LOW,
         internal=True,
     ),

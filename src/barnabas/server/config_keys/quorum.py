@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from barnabas.model.config import ConfigKey, ConfigType, Importance, at_least
+from barnabas.model.config import ConfigKey, ConfigType, DynamicMode, Importance, at_least
 
 KEYS: Final = (
     ConfigKey(
@@ -78,5 +78,46 @@ KEYS: Final = (
         604_800_000,
         "Old metadata snapshots and segments are kept this long, ms.",
         importance=Importance.HIGH,
+    ),
+    ConfigKey(
+        "broker.heartbeat.interval.ms",
+        ConfigType.INT,
+        2_000,
+        "A broker tells the active controller this often that it lives, ms.",
+    ),
+    ConfigKey(
+        "broker.session.timeout.ms",
+        ConfigType.INT,
+        9_000,
+        "The active controller fences a broker that was silent for so long, ms.",
+    ),
+    ConfigKey(
+        "initial.broker.registration.timeout.ms",
+        ConfigType.INT,
+        60_000,
+        "A broker that no controller has registered within this time gives up and stops, ms.",
+    ),
+    ConfigKey(
+        "cordoned.log.dirs",
+        ConfigType.LIST,
+        (),
+        "Log directories that get no new replicas; * for all of them (KIP-1066).",
+        dynamic=DynamicMode.PER_BROKER,
+    ),
+    ConfigKey(
+        "internal.metadata.log.segment.bytes",
+        ConfigType.INT,
+        None,
+        "As metadata.log.segment.bytes, without its lower bound; for tests.",
+        importance=Importance.LOW,
+        internal=True,
+    ),
+    ConfigKey(
+        "internal.metadata.max.batch.size.in.bytes",
+        ConfigType.INT,
+        8_388_608,
+        "The most bytes that one batch of the metadata log takes.",
+        importance=Importance.LOW,
+        internal=True,
     ),
 )
