@@ -55,8 +55,8 @@ class BrokerLifecycle:
         cordoned_dirs: Callable[[], Sequence[Uuid] | None],
     ) -> None:
         """interval_ms: between heartbeats; patience_ms: to be registered in; session_ms: silent for longer, the
-        controller fences us; next_metadata: waits until the metadata changes here; cordoned_dirs: None where the cluster's
-        metadata.version does not know of them."""
+        controller fences us; next_metadata: waits until the metadata changes here; cordoned_dirs: None where the
+        cluster's metadata.version does not know of them."""
         self._channel = channel
         self._node_id = node_id
         self._rack = rack
