@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.core.metadata.config_changes import Change, Op
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 class _Config(Protocol):
     @property
     def name(self) -> str: ...
+    @property
+    def value(self) -> str | None: ...
 
 
 class _Resource(Protocol):
@@ -28,33 +31,51 @@ class _Resource(Protocol):
     def configs(self) -> Sequence[_Config]: ...
 
 
+class _IncrementalConfig(_Config, Protocol):
+    @property
+    def config_operation(self) -> int: ...
+
+
+class _IncrementalResource(Protocol):
+    @property
+    def configs(self) -> Sequence[_IncrementalConfig]: ...
+
+
 def resource_of(asked: _Resource) -> ConfigResource:
     """Give the resource that a part of a request is about."""
     return ConfigResource(ConfigResourceType.of(asked.resource_type), asked.resource_name)
 
 
-def refused_resources(
-    resources: Iterable[_Resource], ctx: RequestContext, nulls: dict[int, list[str]]
-) -> dict[int, ApiError]:
-    """Give, by place in the request, what cannot be altered and why.
+def incremental_changes(asked: _IncrementalResource) -> dict[str, Change]:
+    """Give what is asked for each key; ApiError INVALID_REQUEST for an operation that there is not."""
+    changes: dict[str, Change] = {}
+    for config in asked.configs:
+        if config.config_operation not in tuple(Op):
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"operation {config.config_operation} is unknown: want 0 (set), 1 (delete), 2 (append), 3 (subtract)",
+            )
+        changes[config.name] = (Op(config.config_operation), config.value)
+    return changes
 
-    nulls: by place, the keys whose value is null where that has no meaning.
-    """
+
+def refused_resources(resources: Iterable[_Resource], ctx: RequestContext) -> dict[int, ApiError]:
+    """Give, by place in the request, what cannot be altered and why."""
     asked = list(resources)
     times = Counter((r.resource_type, r.resource_name) for r in asked)
     refused: dict[int, ApiError] = {}
     for place, resource in enumerate(asked):
-        error = _malformed(resource, times[resource.resource_type, resource.resource_name], nulls.get(place, []))
+        error = malformed(resource, times[resource.resource_type, resource.resource_name])
         if error is not None and resource_of(resource).type is ConfigResourceType.UNKNOWN and ctx.forwarded_by is None:
             error = ApiError(ErrorCode.UNSUPPORTED_VERSION, error.message)  # a controller's word for it
-        if error is None:
-            error = _elsewhere(resource, ctx) or _forbidden(resource, ctx)
+        error = error or _forbidden(resource, ctx)
         if error is not None:
             refused[place] = error
     return refused
 
 
-def _malformed(asked: _Resource, times: int, nulls: list[str]) -> ApiError | None:
+def malformed(asked: _Resource, times: int) -> ApiError | None:
+    """Give what is wrong with a resource whatever its configs are. times: how often the request names it."""
     if resource_of(asked).type is ConfigResourceType.UNKNOWN:
         return ApiError(ErrorCode.INVALID_REQUEST, f"resource type {asked.resource_type} is unknown")
     if times > 1:
@@ -62,15 +83,17 @@ def _malformed(asked: _Resource, times: int, nulls: list[str]) -> ApiError | Non
     keys = [config.name for config in asked.configs]
     if len(set(keys)) != len(keys):
         return ApiError(ErrorCode.INVALID_REQUEST, "the request names a key more than once")
+    # AlterConfigs has no operations: there null has no meaning at all.
+    nulls = [c.name for c in asked.configs if c.value is None and getattr(c, "config_operation", None) != Op.DELETE]
     if nulls:
         return ApiError(ErrorCode.INVALID_REQUEST, f"the value of {', '.join(nulls)} cannot be null")
     return None
 
 
-def _elsewhere(asked: _Resource, ctx: RequestContext) -> ApiError | None:
+def named_elsewhere(asked: _Resource, ctx: RequestContext) -> ApiError | None:
     """Refuse what only another broker can judge: a client asks the broker whose configs it wants to change."""
     resource, here = resource_of(asked), str(ctx.node.config.node_id)
-    if resource.type is not ConfigResourceType.BROKER or ctx.forwarded_by is None or resource.name in ("", here):
+    if resource.type is not ConfigResourceType.BROKER or resource.name in ("", here):
         return None
     return ApiError(
         ErrorCode.INVALID_REQUEST, f"this is broker {here}: send changes for broker {resource.name!r} to that broker"

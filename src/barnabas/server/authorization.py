@@ -44,16 +44,24 @@ class Authz:
     decision; the router sends no answer before that.
     """
 
-    __slots__ = ("_authorizer", "_request", "decided", "host", "principal")
+    __slots__ = ("_authorizer", "_request", "decided", "forwarded_by", "host", "principal")
 
     def __init__(
-        self, authorizer: StandardAuthorizer | None, principal: KafkaPrincipal, host: str, request: str
+        self,
+        authorizer: StandardAuthorizer | None,
+        principal: KafkaPrincipal,
+        host: str,
+        request: str,
+        *,
+        forwarded_by: KafkaPrincipal | None = None,
     ) -> None:
-        """host: the client's IP as Java prints it (`net.addresses.host_text`); request: the API's name, `Fetch`."""
+        """host: the client's IP as Java prints it (`net.addresses.host_text`); request: the API's name, `Fetch`;
+        forwarded_by: the broker that vouches for the principal (KIP-590), None when the client asks itself."""
         self._authorizer = authorizer
         self._request = request
         self.principal = principal
         self.host = host
+        self.forwarded_by = forwarded_by
         self.decided = False
 
     def authorize(
@@ -132,6 +140,6 @@ class Authz:
     ) -> None:
         entry = AuditEntry(
             self.principal, result.allowed, operation, self.host, resource_type, name, self._request, references,
-            result.rule,
+            result.rule, forwarded_by=self.forwarded_by,
         )  # fmt: skip
         _audit_log.log(level, "%s", format_audit(entry))

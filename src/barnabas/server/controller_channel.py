@@ -6,9 +6,11 @@ address, as an Envelope would carry it (KIP-590); handlers on either side cannot
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 from barnabas.server.authorization import Authz
+from barnabas.server.config_forwarding import CONFIG_APIS, forward_config_changes
 from barnabas.server.context import ClientConnection, RequestContext, Services
 from barnabas.server.metrics import REQUEST_NAMES
 from barnabas.server.router import Answer, Router
@@ -17,11 +19,20 @@ from barnabas.wire.header import decode_request_header
 from barnabas.wire.message import decode_from
 
 
+class ActiveController(NamedTuple):
+    """Who leads the metadata quorum, and where its controller listener is."""
+
+    node_id: int
+    epoch: int
+    host: str
+    port: int
+
+
 class ControllerChannel(Protocol):
     """The way to whichever node is the active controller at the moment."""
 
-    def keys(self) -> list[int]:
-        """Give the APIs that the controller serves."""
+    def controller_versions(self) -> Mapping[int, tuple[int, int]] | None:
+        """Give what the active controller speaks, lowest and highest version by API; None while none is known."""
         ...
 
     async def forward(self, ctx: RequestContext, frame: memoryview) -> Answer:
@@ -40,12 +51,18 @@ class LocalChannel:
         self._node = node
         self._router = router
 
-    def keys(self) -> list[int]:
-        """Give the APIs that the controller serves."""
-        return [int(row.key) for row in self._router.rows()]
+    def controller_versions(self) -> Mapping[int, tuple[int, int]]:
+        """Give what our own controller speaks."""
+        return {int(row.key): (row.min_version, row.max_version) for row in self._router.rows()}
 
     async def forward(self, ctx: RequestContext, frame: memoryview) -> Answer:
         """Serve a client's request at the controller, in the client's name; the answer is the controller's."""
+        if ctx.row.key in CONFIG_APIS:
+            return await forward_config_changes(ctx, frame, self.serve)
+        return await self.serve(ctx, frame)
+
+    async def serve(self, ctx: RequestContext, frame: memoryview) -> Answer:
+        """Serve at the controller what a broker has nothing to do with itself."""
         _, body_at, _ = decode_request_header(frame)
         request, _ = decode_from(ctx.row.request, ctx.version, frame, body_at)
         inner = RequestContext(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
 
+from barnabas.core.forwarding.throttle_time import with_throttle_time
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.wire.api_keys import API_KEYS, ApiKey, ApiRow
 from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
@@ -142,17 +143,9 @@ class Router:
         """Say whether a request of that API is served here at all."""
         return int(row.key) in self._modules or self.forwards(row)
 
-    def offer_forwarded(self, keys: Sequence[int]) -> None:
-        """Narrow what is forwarded to APIs that the controller serves."""
-        self._forwarded_keys = frozenset(keys)
-
     def rows(self) -> list[ApiRow]:
-        """Give every API that is served here, by key: what ApiVersions lists."""
-        served = [row for row in API_KEYS.values() if self.serves(row)]
-        offered = getattr(self, "_forwarded_keys", None)
-        if offered is not None:
-            served = [r for r in served if int(r.key) in self._modules or int(r.key) in offered]
-        return sorted(served, key=lambda row: int(row.key))
+        """Give every API that is served here, by key; of those forwarded ApiVersions lists what the controller has."""
+        return sorted((row for row in API_KEYS.values() if self.serves(row)), key=lambda row: int(row.key))
 
     def route(
         self, ctx: RequestContext, frame: memoryview, body_at: int
@@ -272,7 +265,7 @@ class Router:
             return []
         ctx.node.quotas.served(ctx)
         if isinstance(answer, Forwarded):
-            return [len(answer.frame).to_bytes(4, "big"), answer.frame]
+            return framed([_relayed(ctx, answer.frame)])
         if ctx.throttle_ms and hasattr(answer, "throttle_time_ms"):
             answer.throttle_time_ms = ctx.throttle_ms
         begin_ns = perf_counter_ns()
@@ -280,6 +273,11 @@ class Router:
         encode_into(answer, ctx.version, parts)
         ctx.node.quotas.encoded(ctx, perf_counter_ns() - begin_ns)
         return framed(parts)
+
+
+def _relayed(ctx: RequestContext, frame: bytes) -> bytes:
+    """Give another node's answer, with the time that the client is kept waiting in it: the longer of the two nodes'."""
+    return with_throttle_time(ctx.row, ctx.version, frame, ctx.throttle_ms) if ctx.throttle_ms else frame
 
 
 class worked_on:  # noqa: N801 - reads like the function it stands for

@@ -38,7 +38,10 @@ _RESOURCE_TYPES: Final = {name: kind for kind, name in RESOURCE_TYPE_NAMES.items
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """A decision as it stands in the log. rule: None in a line of Kafka's older AclAuthorizer."""
+    """A decision as it stands in the log. rule: None in a line of Kafka's older AclAuthorizer.
+
+    forwarded_by: the broker that vouches for the principal (KIP-590); Kafka's own lines never have one.
+    """
 
     principal: KafkaPrincipal
     allowed: bool
@@ -50,6 +53,7 @@ class AuditEntry:
     references: int = 1
     rule: AclBinding | StandingRule | None = None
     pattern_type: PatternType = PatternType.LITERAL
+    forwarded_by: KafkaPrincipal | None = None
 
 
 def level_of(result: AuthorizationResult, *, log_if_allowed: bool = True, log_if_denied: bool = True) -> AuditLevel:
@@ -60,13 +64,14 @@ def level_of(result: AuthorizationResult, *, log_if_allowed: bool = True, log_if
 
 
 def format_audit(entry: AuditEntry) -> str:
-    """Give the line, as Kafka writes it."""
+    """Give the line as Kafka writes it, and behind that who forwarded the request, if anybody did."""
     return (
         f"Principal = {entry.principal} is {'Allowed' if entry.allowed else 'Denied'}"
         f" operation = {entry.operation.name} from host = {entry.host}"
         f" on resource = {RESOURCE_TYPE_NAMES[entry.resource_type]}:{entry.pattern_type.name}:{entry.resource_name}"
         f" for request = {entry.request} with resourceRefCount = {entry.references}"
         + ("" if entry.rule is None else f" based on rule {format_rule(entry.rule)}")
+        + ("" if entry.forwarded_by is None else f" forwarded by {entry.forwarded_by}")
     )
 
 
@@ -90,6 +95,7 @@ def parse_audit(line: str) -> AuditEntry:
             int(match["references"]),
             None if match["rule"] is None else parse_rule(match["rule"]),
             PatternType[match["pattern"]],
+            None if match["forwarder"] is None else KafkaPrincipal.parse(match["forwarder"]),
         )
     except KeyError as e:
         raise ValueError(f"not an audit line: {e} is unknown") from None
@@ -131,7 +137,8 @@ _LINE: Final = re.compile(
     r"Principal = (?P<principal>.+?) is (?P<result>Allowed|Denied) [oO]peration = (?P<operation>\w+)"
     r" from host = (?P<host>\S+) on resource = (?P<type>\w+):(?P<pattern>\w+):(?P<name>.*)"
     r" for request = (?P<request>\w+) with resourceRefCount = (?P<references>\d+)"
-    r"(?: based on rule (?P<rule>SuperUser|DefaultAllow|DefaultDeny|MatchingAcl\(.*\)))?$",
+    r"(?: based on rule (?P<rule>SuperUser|DefaultAllow|DefaultDeny|MatchingAcl\(.*\)))?"
+    r"(?: forwarded by (?P<forwarder>.+))?$",
     re.DOTALL,
 )
 _RULE: Final = re.compile(

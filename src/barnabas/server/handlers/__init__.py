@@ -63,6 +63,7 @@ CONTROLLER: Final = (
     "describe_quorum",
     "alter_partition",
     "update_features",
+    "envelope",
     "describe_cluster",
     "broker_registration",
     "broker_heartbeat",

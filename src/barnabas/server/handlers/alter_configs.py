@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 async def alter_configs(req: AlterConfigsRequest, ctx: RequestContext) -> AlterConfigsResponse:
     """Replace the overrides of each resource on which the principal has ALTER_CONFIGS."""
     ctx.authz.decided = not req.resources
-    nulls = {
-        place: [config.name for config in resource.configs if config.value is None]
-        for place, resource in enumerate(req.resources)
-    }
-    refused = refused_resources(req.resources, ctx, nulls)
+    refused = refused_resources(req.resources, ctx)
     for place, resource in enumerate(req.resources):
         if place not in refused and resource_of(resource).type is ConfigResourceType.BROKER_LOGGER:
             refused[place] = ApiError(

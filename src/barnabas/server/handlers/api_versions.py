@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from barnabas.core.forwarding.api_versions import offered
 from barnabas.model.features import KRAFT_VERSION
 from barnabas.server.router import ALWAYS_ALLOWED, handles
 from barnabas.wire.api_keys import PRODUCE_ADVERTISED_MIN_VERSION, ApiKey, ApiRow
@@ -38,10 +39,7 @@ def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersion
         if ctx.version >= 4 or f.min_version > 0  # v3 cannot carry a lowest version of 0
     ]
     return ApiVersionsResponse(
-        api_keys=[
-            ApiVersion(api_key=row.key, min_version=_lowest(row), max_version=row.max_version)
-            for row in node.router_of(ctx.listener_name).rows()
-        ],
+        api_keys=_offered(ctx),
         supported_features=supported if ctx.version >= 3 else [],
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
@@ -60,6 +58,18 @@ def _finalized(ctx: RequestContext) -> dict[str, int]:
     return levels | {KRAFT_VERSION: kraft_version} if kraft_version else levels
 
 
-def _lowest(row: ApiRow) -> int:
+def _offered(ctx: RequestContext) -> list[ApiVersion]:
+    """Give what is served here; of what is forwarded, what the active controller serves as well (KIP-590)."""
+    router = ctx.node.router_of(ctx.listener_name)
+    rows = router.rows()
+    forwarded = [row for row in rows if router.forwards(row)]
+    controller = ctx.node.channel.controller_versions() if forwarded else None
+    return [
+        ApiVersion(api_key=row.key, min_version=_lowest(row, versions.lowest), max_version=versions.highest)
+        for row, versions in offered(rows, forwarded, controller)
+    ]
+
+
+def _lowest(row: ApiRow, lowest: int) -> int:
     # As Kafka does: older librdkafka takes a broker without Produce v0 for one that cannot compress (KIP-896).
-    return PRODUCE_ADVERTISED_MIN_VERSION if row.key is ApiKey.PRODUCE else row.min_version
+    return PRODUCE_ADVERTISED_MIN_VERSION if row.key is ApiKey.PRODUCE else lowest

@@ -1,0 +1,80 @@
+"""Envelope v0-1: serves a request that a broker forwards, in the name of the client that made it. KIP-590, KIP-801.
+
+Errors at the top concern the two nodes: CLUSTER_AUTHORIZATION_FAILED when the sender may not forward, NOT_CONTROLLER
+when another node is to be asked, PRINCIPAL_DESERIALIZATION_FAILURE, INVALID_REQUEST and UNSUPPORTED_VERSION when what
+is inside cannot be served. All else is the client's business and stays inside.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from barnabas.core.forwarding.envelope import Inner, unwrap
+from barnabas.core.forwarding.outcome import from_wrong_node
+from barnabas.core.forwarding.principal import DefaultPrincipalSerde
+from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
+from barnabas.net.addresses import host_text
+from barnabas.server.authorization import Authz
+from barnabas.server.context import ClientConnection, RequestContext
+from barnabas.server.router import BY_HANDLER, handles
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+
+log = structlog.get_logger("kafka.server.Envelope")
+
+if TYPE_CHECKING:
+    from barnabas.core.forwarding.principal import KafkaPrincipalSerde
+
+_SERDE: Final[KafkaPrincipalSerde] = DefaultPrincipalSerde()
+
+
+@handles(EnvelopeRequest, authz=BY_HANDLER)
+async def envelope(request: EnvelopeRequest, ctx: RequestContext) -> EnvelopeResponse:
+    """Serve what is inside, if the sender has CLUSTER_ACTION and this node is the active controller."""
+    try:
+        response = EnvelopeResponse(response_data=await _served(request, ctx))
+    except ApiError as e:
+        log.info("Envelope refused", error=e.code.name, why=e.message, sender=str(ctx.principal), host=ctx.host)
+        response = EnvelopeResponse(error_code=e.code)
+    ctx.node.metrics.error(ctx.row.name, ErrorCode(response.error_code).name)
+    return response
+
+
+async def _served(request: EnvelopeRequest, ctx: RequestContext) -> bytes:
+    if not ctx.authorize(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the sender has no CLUSTER_ACTION on the cluster")
+    inner = unwrap(request, _SERDE)
+    router = ctx.node.router_of(ctx.listener_name)
+    if not router.serves(inner.row):
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{inner.row.key.name} is not served here")
+    if not ctx.node.controller.is_active:
+        raise ApiError(ErrorCode.NOT_CONTROLLER)
+    inside = _context(inner, ctx)
+    answer = await router.serve_message(inner.request, inside)
+    ctx.waited_ns += inside.waited_ns
+    if from_wrong_node(inner.row.key, answer):
+        raise ApiError(ErrorCode.NOT_CONTROLLER)
+    parts = router.encode(inside, answer)
+    ctx.node.metrics.request(inner.row.key, inside.version, perf_counter_ns() - inside.started_ns)
+    return b"".join(part for part in parts if isinstance(part, bytes | bytearray | memoryview))[4:]
+
+
+def _context(inner: Inner, ctx: RequestContext) -> RequestContext:
+    node, outer, host = ctx.node, ctx.connection, host_text(inner.host)
+    connection = ClientConnection(
+        outer.id, host, 0, outer.listener_name, outer.security_protocol, inner.principal, privileged=outer.privileged
+    )
+    return RequestContext(
+        node=node,
+        connection=connection,
+        row=inner.row,
+        version=inner.header.request_api_version,
+        correlation_id=inner.header.correlation_id,
+        client_id=inner.header.client_id,
+        authz=Authz(node.authorizer(), inner.principal, host, inner.row.name, forwarded_by=ctx.principal),
+        forwarded_by=ctx.principal,
+        started_ns=ctx.started_ns,
+    )
