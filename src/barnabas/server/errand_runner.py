@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 import structlog
 
@@ -20,12 +20,13 @@ from barnabas.server.peer_channels import peer_settings
 from barnabas.wire.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
+    from barnabas.core.metadata.image import MetadataImage
     from barnabas.net.client import ChannelSettings
     from barnabas.server.config import NodeConfig
-    from barnabas.server.context import Services
     from barnabas.server.controller_channel import ActiveController, LocalChannel
     from barnabas.server.forwarding_complaints import Complaints
     from barnabas.server.forwarding_metrics import ForwardingMetrics
+    from barnabas.server.metrics import ServerMetrics
 
 log = structlog.get_logger("kafka.server.NodeToControllerChannelManager")
 
@@ -44,12 +45,24 @@ LOGIN_PATIENCE_S: Final = 3.0
 """A controller that has just started may not know its users yet."""
 
 
+class ForwardingNode(Protocol):
+    """What is needed of the node that forwards."""
+
+    config: NodeConfig
+    """As it is now, dynamic settings included."""
+    metrics: ServerMetrics
+
+    def image(self) -> MetadataImage:
+        """Give the committed metadata as this node has taken it up."""
+        ...
+
+
 class ErrandRunner:
     """See the module; the arguments are those of `forwarding.ForwardingChannel`."""
 
     def __init__(
         self,
-        node: Services,
+        node: ForwardingNode,
         leader: Callable[[], ActiveController | None],
         leader_changed: Callable[[], Awaitable[None]],
         local: LocalChannel | None,

@@ -22,7 +22,7 @@ from barnabas.server.controller_errands import EnvelopeErrand, Errand, ErrandFor
 from barnabas.server.errand_runner import ErrandRunner
 from barnabas.server.forwarding_complaints import Complaints
 from barnabas.server.forwarding_metrics import ForwardingMetrics
-from barnabas.server.router import Answer, Forwarded, Router
+from barnabas.server.router import Answer, Forwarded
 from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
 from barnabas.wire.header import decode_request_header
 from barnabas.wire.message import decode_from, encode
@@ -32,7 +32,8 @@ from barnabas.wire.refusals import refuse
 if TYPE_CHECKING:
     from barnabas.core.metadata.image import MetadataImage
     from barnabas.model.uuid import Uuid
-    from barnabas.server.context import RequestContext, Services
+    from barnabas.server.context import RequestContext
+    from barnabas.server.errand_runner import ForwardingNode
 
 PART_OF_TIMEOUT: Final = 0.9
 """Of request.timeout.ms: a client whose own limit is Kafka's default should still hear the answer."""
@@ -50,18 +51,18 @@ class ForwardingChannel:
 
     def __init__(
         self,
-        node: Services,
+        node: ForwardingNode,
         *,
         leader: Callable[[], ActiveController | None],
         leader_changed: Callable[[], Awaitable[None]],
         next_image: Callable[[], Awaitable[MetadataImage]],
-        local: Router | None = None,
+        local: LocalChannel | None = None,
         serde: KafkaPrincipalSerde | None = None,
     ) -> None:
         self._node = node
         self._leader = leader
         self._next_image = next_image
-        self._local = None if local is None else LocalChannel(node, local)
+        self._local = local
         self._serde = serde or DefaultPrincipalSerde()
         self._complaints = Complaints()
         metrics = ForwardingMetrics(node.metrics.registry)
