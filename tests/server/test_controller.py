@@ -75,7 +75,7 @@ async def test_decisions_see_what_is_not_yet_committed(tmp_path: Path) -> None:
         writes = [controller.write(partial(decide, n)) for n in range(50)]
         assert await asyncio.gather(*writes) == [str(n) for n in range(50)]
         assert seen == [{}, *({"n": str(n)} for n in range(49))]
-        assert controller.driver.max_group >= 40
+        assert controller.driver.measures.max_group >= 40
 
 
 async def test_a_decision_knows_the_offset_of_its_first_record(tmp_path: Path) -> None:

@@ -12,13 +12,17 @@ import pytest
 from barnabas.core.raft.control import ControlState
 from barnabas.core.raft.election import ElectionState
 from barnabas.core.raft.node import Identity, RaftNode
-from barnabas.core.raft.ready import Leadership, NotLeaderError
+from barnabas.core.raft.ready import LeaderAndEpoch, Leadership, NotLeaderError
+from barnabas.core.raft.settings import QuorumSettings
 from barnabas.core.raft.snapshot_batches import snapshot_batches
 from barnabas.core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from barnabas.model.topic_partition import OffsetAndEpoch
 from barnabas.model.uuid import Uuid
+from barnabas.net.client import ChannelSettings
 from barnabas.server.metadata_log import LoadedBatch, MetadataLog, MetadataLogSettings
-from barnabas.server.raft_driver import DriverFailedError, RaftDriver, SnapshotSource
+from barnabas.server.raft_driver import DriverFailedError, RaftDriver
+from barnabas.server.raft_peers import RaftPeers
+from barnabas.server.raft_progress import SnapshotSource
 from barnabas.storage import snapshots
 from barnabas.storage.environment import LogEnvironment
 from barnabas.storage.fs import OsFileSystem
@@ -53,6 +57,7 @@ class Values:
         self.lost: str | None = None
         self.changed = asyncio.Condition()
         self.timestamp = 0
+        self.leader = LeaderAndEpoch(None, 0)
 
     def restore(self, snapshot_id: OffsetAndEpoch, batches: Iterator[LoadedBatch]) -> None:
         self.values = [r.value or b"" for batch in batches if not batch.control for r in batch.records]
@@ -80,6 +85,9 @@ class Values:
         self.lost = reason
         self.leadership = None
 
+    def leader_changed(self, leader: LeaderAndEpoch) -> None:
+        self.leader = leader
+
     def snapshot_source(self) -> SnapshotSource | None:
         values = list(self.values)
         return SnapshotSource(OffsetAndEpoch(self.end_offset, self.epoch), self.timestamp, lambda: iter(values))
@@ -102,9 +110,15 @@ class Replica:
         self.files = MetadataLog.open(self.env, parent, settings)
         control = ControlState(VoterSet())
         self.files.load_control(control)
-        node = RaftNode(Identity(KEY, ME), self.files.load_election(), self.files.end, control)
+        quorum = QuorumSettings()
+        rng = Random(1)
+        saved = self.files.load_election()
+        now_ms = self.env.clock.now_ms()
+        node = RaftNode(Identity(KEY, ME), saved, self.files.state(), control, quorum, rng, now_ms)
         self.machine = Values()
-        self.driver = RaftDriver(node, self.files, self.machine, self.env.clock, settings)
+        self.driver = RaftDriver(
+            node, self.files, self.machine, self.env.clock, settings, me=ME, peers=RaftPeers(ChannelSettings)
+        )
         self.driver.load()
 
     def start(self) -> asyncio.Task[None]:
@@ -133,8 +147,10 @@ def format_directory(fs: MemoryFileSystem | OsFileSystem, parent: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def running(fs: MemoryFileSystem | OsFileSystem, parent: Path, **settings: int) -> AsyncIterator[Replica]:
-    replica = Replica(fs, parent, MetadataLogSettings(**settings))
+async def running(
+    fs: MemoryFileSystem | OsFileSystem, parent: Path, *, durable: bool = True, **settings: int
+) -> AsyncIterator[Replica]:
+    replica = Replica(fs, parent, MetadataLogSettings(durable=durable, **settings))
     task = replica.start()
     try:
         await replica.until(1)
@@ -169,7 +185,7 @@ async def test_proposals_that_come_together_share_a_write(parent: Path) -> None:
         ends = [replica.propose(b"%d" % i) for i in range(500)]
         await replica.until(ends[-1])
         assert replica.machine.values == [b"%d" % i for i in range(500)]
-        assert replica.driver.max_group >= 400
+        assert replica.driver.measures.max_group >= 400
 
 
 async def test_a_snapshot_is_written_by_bytes_and_replaces_the_log(parent: Path) -> None:

@@ -193,6 +193,7 @@ class Controller(MetadataReplica):
         for waiter in self._replicated.commit(end_offset - 1):
             if not waiter.future.done():
                 waiter.future.set_result(waiter.response)
+        super().commit(end_offset)
 
     def lead(self, leadership: Leadership) -> None:
         """Become the active controller: write what has to come first."""

@@ -1,7 +1,7 @@
 """The metadata log on disk: `__cluster_metadata-0` with its segments, snapshots and `quorum-state`.
 
-Plain calls that may block: `append`, `save_election`, `write_snapshot` and `clean` are the driver's, on its worker
-thread; reading is for the start, and for what other replicas wrote.
+Plain calls that may block: `save`, `write_snapshot` and `clean` are the driver's, on its worker thread; reading is for
+the start, for what other replicas wrote, and for answering them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 from barnabas.core.raft.control import ControlState
 from barnabas.core.raft.election import ElectionState
 from barnabas.core.raft.node import MAX_BATCH_BYTES
-from barnabas.core.raft.ready import Entry, Ready
+from barnabas.core.raft.ready import Entry, InstallSnapshot, LogRead, LogState, Ready, SnapshotInfo, SnapshotRead
 from barnabas.core.raft.snapshot import KeptSnapshot, oldest_to_keep
 from barnabas.model.topic_partition import OffsetAndEpoch, TopicPartition
 from barnabas.model.uuid import METADATA_TOPIC_ID
@@ -25,9 +25,10 @@ from barnabas.storage.environment import LogEnvironment
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_loader import open_log
-from barnabas.storage.log_validator import AppendOrigin
 from barnabas.wire.control_records import decode_control
+from barnabas.wire.errors import ProtocolError
 from barnabas.wire.record_batch import Record, decode_batch, iter_headers, read_header
+from barnabas.wire.records.snapshot_footer_record import SnapshotFooterRecord
 from barnabas.wire.records.snapshot_header_record import SnapshotHeaderRecord
 
 log = structlog.get_logger("kafka.raft")
@@ -38,7 +39,10 @@ _READ_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogSettings:
-    """The keys of the metadata log: see `server.config_keys.quorum`."""
+    """The keys of the metadata log: see `server.config_keys.quorum`.
+
+    durable: what is appended reaches the disk before anybody is told; a node that never votes does without.
+    """
 
     segment_bytes: int = 2**30
     segment_ms: int = 604_800_000
@@ -47,6 +51,7 @@ class MetadataLogSettings:
     retention_bytes: int = 100 * 1024 * 1024
     retention_ms: int = 604_800_000
     max_batch_bytes: int = MAX_BATCH_BYTES
+    durable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,25 @@ def read_batches(data: bytes) -> Iterator[LoadedBatch]:
         )
 
 
+def read_snapshot_batches(data: bytes) -> Iterator[LoadedBatch]:
+    """Give the batches of a whole snapshot file; ProtocolError when it is damaged, or lacks its header or footer."""
+    first = last = None
+    for batch in read_batches(data):
+        if first is None:
+            first = _control_type(batch)
+            if first is not SnapshotHeaderRecord:
+                raise ProtocolError("a snapshot does not begin with its header")
+        last = batch
+        yield batch
+    if last is None or _control_type(last) is not SnapshotFooterRecord:
+        raise ProtocolError("a snapshot does not end with its footer: it is not whole")
+
+
+def _control_type(batch: LoadedBatch) -> type | None:
+    found = decode_control(batch.records[0]) if batch.control and batch.records else None
+    return None if found is None else type(found[1])
+
+
 class MetadataLog:
     """The files; made by `open`."""
 
@@ -88,6 +112,7 @@ class MetadataLog:
         self._settings = settings
         self._log = files
         self._snapshots = snapshots.list_snapshots(directory, env.fs)
+        self._partial: snapshots.PartialSnapshot | None = None
         self.dir: Final = directory
 
     @classmethod
@@ -122,10 +147,14 @@ class MetadataLog:
                 f"{self.dir}: the log starts at {self._log.log_start_offset}, but the newest snapshot ends at "
                 f"{newest.offset}: the records between are gone"
             )
-        if newest.offset > self._log.log_end_offset:
-            # A crash between a snapshot and the log that it replaces: what it holds is committed, the log is older.
-            self._log.truncate_fully_and_start_at(newest.offset)
-            self._log.leader_epochs.assign(newest.epoch, newest.offset)
+        # A crash between a fetched snapshot and the log that it replaces: what it holds is committed, the log is older.
+        if newest.offset > self._log.log_end_offset or newest.epoch > (self._log.leader_epochs.latest_epoch or 0):
+            self._begin_at(newest)
+
+    def _begin_at(self, snapshot_id: OffsetAndEpoch) -> None:
+        self._log.truncate_fully_and_start_at(snapshot_id.offset)
+        self._log.leader_epochs.clear()
+        self._log.leader_epochs.assign(snapshot_id.epoch, snapshot_id.offset)
 
     @property
     def snapshot_ids(self) -> tuple[OffsetAndEpoch, ...]:
@@ -138,6 +167,16 @@ class MetadataLog:
         epoch = self._log.leader_epochs.latest_epoch
         snapshot = self._snapshots[-1].epoch if self._snapshots else 0
         return OffsetAndEpoch(self._log.log_end_offset, max(snapshot, 0 if epoch is None else epoch))
+
+    def state(self) -> LogState:
+        """Give what stands on disk, for a replica that starts."""
+        end = self._log.log_end_offset
+        return LogState(
+            start_offset=self._log.log_start_offset,
+            end_offset=end,
+            epochs=tuple((epoch, start) for epoch, start in self._log.leader_epochs.entries if start < end),
+            snapshots=tuple(self.snapshot_info(s) for s in self._snapshots),
+        )
 
     @property
     def start_offset(self) -> int:
@@ -167,7 +206,7 @@ class MetadataLog:
             return None
         newest = self._snapshots[-1]
         data = self._env.fs.read_bytes(snapshots.snapshot_path(self.dir, newest))
-        return newest, read_batches(data)
+        return newest, read_snapshot_batches(data)
 
     def load_control(self, control: ControlState) -> None:
         """Take the voters and kraft.version from the newest snapshot and the log after it."""
@@ -192,26 +231,69 @@ class MetadataLog:
                 yield batch
                 offset = batch.end_offset
 
+    # -- answering other replicas
+
+    def read_records(self, read: LogRead) -> bytes:
+        """Give whole batches for a Fetch; ApiError OFFSET_OUT_OF_RANGE when the log was cut meanwhile."""
+        found = self._log.read(read.start_offset, read.max_bytes, max_offset=read.end_offset, min_one_batch=True)
+        return _whole_batches(found.records.read())
+
+    def read_snapshot_part(self, read: SnapshotRead) -> bytes:
+        """Give bytes of a snapshot; FileNotFoundError when it is gone."""
+        file = self._env.fs.open(snapshots.snapshot_path(self.dir, read.id), write=False)
+        return file.pread(read.max_bytes, read.position)
+
     # -- writing
 
     def save(self, ready: Ready) -> None:
-        """Make durable what a Ready asks for, the election first; OSError or ApiError when the disk does not."""
+        """Make durable what a Ready asks for, in its order; OSError or ApiError when the disk does not."""
         if ready.election is not None:
             data = ready.election.to_data(ready.kraft_version, ready.voter_ids)
             quorum_state.write_quorum_state(self.dir, data, 1 if ready.kraft_version > 0 else 0, self._env.fs)
+        if ready.truncate_to is not None:
+            self._log.truncate_to(ready.truncate_to)
+        if ready.snapshot is not None:
+            self._take_in(ready.snapshot)
         if ready.entries:
-            self._append(ready.entries)
-            self._log.flush()
+            for run in self._runs(ready.entries):
+                self._log.append_as_follower(memoryview(bytearray().join(run)))
+            if self._settings.durable:
+                self._log.flush()
 
-    def _append(self, entries: Sequence[Entry]) -> None:
-        data = bytearray().join(entry.data for entry in entries)
-        self._log.append_as_leader(memoryview(data), entries[-1].epoch, origin=AppendOrigin.RAFT_LEADER)
+    def _runs(self, entries: Sequence[Entry]) -> Iterator[list[bytes]]:
+        """Give batches in runs that fit a segment: one write each."""
+        run: list[bytes] = []
+        size = 0
+        for entry in entries:
+            if run and size + len(entry.data) > self._settings.segment_bytes:
+                yield run
+                run, size = [], 0
+            run.append(entry.data)
+            size += len(entry.data)
+        yield run
+
+    def _take_in(self, stretch: InstallSnapshot) -> None:
+        if stretch.position == 0 or self._partial is None or self._partial.id != stretch.id:
+            self._partial = snapshots.PartialSnapshot(self.dir, stretch.id, self._env.fs)
+        self._partial.write(stretch.data, stretch.position)
+        if stretch.last:
+            self._partial.finish()
+            self._partial = None
+            self._begin_at(stretch.id)
+            gone = [s for s in self._snapshots if s != stretch.id]
+            self._snapshots = [stretch.id]
+            for snapshot_id in gone:
+                self._env.fs.remove(snapshots.snapshot_path(self.dir, snapshot_id))
 
     def commit(self, high_watermark: int) -> None:
         """Let the files know what is committed."""
         self._log.update_high_watermark(high_watermark)
 
     # -- snapshots
+
+    def snapshot_info(self, snapshot_id: OffsetAndEpoch) -> SnapshotInfo:
+        """Give how large a whole snapshot is."""
+        return SnapshotInfo(snapshot_id, self._env.fs.size(snapshots.snapshot_path(self.dir, snapshot_id)))
 
     def write_snapshot(self, snapshot_id: OffsetAndEpoch, batches: Iterable[bytes]) -> Path:
         """Write a snapshot durably; it counts from now on."""
@@ -228,7 +310,7 @@ class MetadataLog:
         settings = self._settings
         oldest = oldest_to_keep(kept, self._log.size, now_ms, settings.retention_bytes, settings.retention_ms)
         self._env.deletes.run(self._env.fs, self._env.clock.monotonic_ms())
-        if oldest is None or oldest.offset <= self._log.log_start_offset:
+        if oldest is None or not self._log.log_start_offset < oldest.offset <= self._log.high_watermark:
             return 0
         gone = [s for s in self._snapshots if s < oldest]
         self._log.delete_records_before(oldest.offset)

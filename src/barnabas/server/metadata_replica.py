@@ -8,27 +8,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import structlog
 
 from barnabas.core.metadata.delta import MetadataDelta
 from barnabas.core.metadata.image import MetadataImage, snapshot_records
 from barnabas.core.metadata.loader import CommittedBatch, MetadataLoader
-from barnabas.core.raft.control import ControlState
-from barnabas.core.raft.node import Identity, RaftNode
 from barnabas.core.raft.ready import LeaderAndEpoch, Leadership
-from barnabas.core.raft.voters import ReplicaKey
 from barnabas.core.replicated import ReplayError, VersionedRecord
 from barnabas.model.ports import Clock
 from barnabas.model.topic_partition import OffsetAndEpoch
 from barnabas.server.config import NodeConfig
-from barnabas.server.metadata_log import LoadedBatch, MetadataLog
-from barnabas.server.quorum import ControllerError, check_voters, configured_voters, local_voter, log_settings
-from barnabas.server.raft_driver import RaftDriver, SnapshotSource
-from barnabas.storage.environment import LogEnvironment
+from barnabas.server.metadata_log import LoadedBatch
+from barnabas.server.quorum import ControllerError
+from barnabas.server.raft_driver import RaftDriver
+from barnabas.server.raft_progress import SnapshotSource
+from barnabas.server.raft_replica import open_replica
 from barnabas.storage.fs import FileSystem, OsFileSystem
-from barnabas.storage.meta_properties import MetaPropertiesError, read_meta_properties
+from barnabas.storage.meta_properties import MetaPropertiesError
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.metadata_records import decode_metadata_record, encode_metadata_record
 
@@ -116,7 +113,7 @@ class MetadataReplica:
     async def run(self) -> None:
         """Load the metadata and follow it until `stop`; ControllerError or DriverFailedError when it cannot."""
         try:
-            self._driver = driver = await asyncio.to_thread(self._open)
+            self._driver = driver = await asyncio.to_thread(open_replica, self._config, self._clock, self, self._fs)
             self._changed.set()
             await self._run(driver)
         except (MetaPropertiesError, ProtocolError, ReplayError) as e:
@@ -130,28 +127,6 @@ class MetadataReplica:
             self._ended = ControllerError("the metadata replica has stopped")
         finally:
             self._changed.set()
-
-    def _open(self) -> RaftDriver:
-        directory = Path(self._config.metadata_log_dir)
-        properties = read_meta_properties(directory, self._fs)
-        if properties is None or properties.directory_id is None:
-            raise ControllerError(f"{directory} is not formatted; use `barnabas storage format`")
-        voter = local_voter(self._config, ReplicaKey(properties.node_id, properties.directory_id))
-        settings = log_settings(self._config)
-        files = MetadataLog.open(LogEnvironment(self._fs, self._clock), directory, settings)
-        control = ControlState(configured_voters(self._config))
-        files.load_control(control)
-        check_voters(control.voters.last.value, voter.key)
-        node = RaftNode(
-            Identity(voter.key, voter),
-            files.load_election(),
-            files.end,
-            control,
-            max_batch_bytes=settings.max_batch_bytes,
-        )
-        driver = RaftDriver(node, files, self, self._clock, settings)
-        driver.load()
-        return driver
 
     async def _run(self, driver: RaftDriver) -> None:
         await driver.run()
@@ -180,10 +155,10 @@ class MetadataReplica:
     def apply(self, batches: Iterator[LoadedBatch], end_offset: int) -> None:
         """Apply what others wrote, once it is committed."""
         self._publish(self._loader.load(self._read(batches)))
-        self._catch_up()
 
     def commit(self, end_offset: int) -> None:
-        """Take note of a commit; what a replica that never leads has to know of it came by `apply`."""
+        """Take note that all that is known to be committed was applied."""
+        self._catch_up()
 
     def lead(self, leadership: Leadership) -> None:
         """Refuse: only a controller leads."""

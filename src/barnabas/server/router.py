@@ -114,11 +114,12 @@ class Router:
     """The handlers of one kind of listener."""
 
     def __init__(self, modules: Sequence[str], *, listener: str, forward: Forward | None = None) -> None:
-        """modules: of `server.handlers`, each called as its API and its function; listener: "broker" or "controller",
-        as the api_keys table spells them; forward: where requests go that have no handler here but are forwardable."""
+        """modules: of `server.handlers`, each called as its function and as its API, unless that stands before a colon;
+        listener: "broker" or "controller", as the api_keys table spells them; forward: where requests go that have no
+        handler here but are forwardable."""
         self.listener = listener
         self._forward = forward
-        self._modules = {int(ApiKey[module.upper()]): module for module in modules}
+        self._modules = {int(ApiKey[m.partition(":")[0].upper()]): m.rpartition(":")[2] for m in modules}
         self._loaded: dict[int, Handler] = {}
         if len(self._modules) != len(modules):
             raise ValueError("an API has two handlers")

@@ -28,20 +28,43 @@ def list_snapshots(log_dir: Path, fs: FileSystem) -> list[OffsetAndEpoch]:
     return sorted(found)
 
 
+class PartialSnapshot:
+    """A snapshot that is being written: a `.part` file that becomes the snapshot when it is whole."""
+
+    def __init__(self, log_dir: Path, snapshot_id: OffsetAndEpoch, fs: FileSystem) -> None:
+        """Begin with an empty file, whatever was there."""
+        self.id = snapshot_id
+        self._fs = fs
+        self._path = snapshot_path(log_dir, snapshot_id)
+        self._partial = self._path.with_name(self._path.name + ".part")
+        fs.remove(self._partial)
+        self._file = fs.open(self._partial, create=True)
+
+    @property
+    def size_bytes(self) -> int:
+        """Give what it holds by now."""
+        return self._file.size()
+
+    def write(self, data: bytes, position: int) -> None:
+        """Write a stretch of it."""
+        self._file.pwrite(data, position)
+
+    def finish(self) -> Path:
+        """Make it count, durably; give its path."""
+        self._file.fsync()
+        self._fs.rename(self._partial, self._path)
+        self._fs.fsync_dir(self._path.parent)
+        return self._path
+
+
 def write_snapshot(log_dir: Path, snapshot_id: OffsetAndEpoch, batches: Iterable[bytes], fs: FileSystem) -> Path:
     """Write a snapshot so that it is there whole or not at all, durably; give its path."""
-    path = snapshot_path(log_dir, snapshot_id)
-    partial = path.with_name(path.name + ".part")
-    fs.remove(partial)
-    file = fs.open(partial, create=True)
+    partial = PartialSnapshot(log_dir, snapshot_id, fs)
     position = 0
     for batch in batches:
-        file.pwrite(batch, position)
+        partial.write(batch, position)
         position += len(batch)
-    file.fsync()
-    fs.rename(partial, path)
-    fs.fsync_dir(log_dir)
-    return path
+    return partial.finish()
 
 
 def remove_leftovers(log_dir: Path, fs: FileSystem) -> list[str]:

@@ -1,7 +1,8 @@
 """The APIs of each kind of listener, by module: the only lists there are. What is listed is served; what is not, is not
 offered. A module is loaded when its API is first asked for, so that a node starts without it.
 
-A forwardable API has no handler in BROKER: the router carries it to the controller (KIP-590).
+An entry `api:module` names a module that is not called as its API. A forwardable API has no handler in BROKER: the
+router carries it to the controller (KIP-590).
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ BROKER: Final = (
 """What clients are served, by API key."""
 
 CONTROLLER: Final = (
+    "fetch:raft_fetch",
     "sasl_handshake",
     "api_versions",
     "create_topics",
@@ -60,10 +62,14 @@ CONTROLLER: Final = (
     "list_partition_reassignments",
     "alter_client_quotas",
     "alter_user_scram_credentials",
+    "vote",
+    "begin_quorum_epoch",
+    "end_quorum_epoch",
     "describe_quorum",
     "alter_partition",
     "update_features",
     "envelope",
+    "fetch_snapshot",
     "describe_cluster",
     "broker_registration",
     "broker_heartbeat",
@@ -71,5 +77,8 @@ CONTROLLER: Final = (
     "allocate_producer_ids",
     "controller_registration",
     "assign_replicas_to_dirs",
+    "add_raft_voter",
+    "remove_raft_voter",
+    "update_raft_voter",
 )
 """What the controller serves: its own listeners' peers, and requests forwarded by brokers."""
