@@ -8,15 +8,15 @@ from collections.abc import Awaitable, Callable
 TIMEOUT_S = 20
 
 
-async def eventually(ask: Callable[[], Awaitable[object]], wanted: object) -> None:
+async def eventually(ask: Callable[[], Awaitable[object]], wanted: object, timeout_s: float = TIMEOUT_S) -> None:
     """Ask until the answer is as wanted: a broker learns of a change a moment after the controller made it."""
     answer = await ask()
     try:
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             while True:
                 if answer == wanted:
                     return
                 await asyncio.sleep(0.01)
                 answer = await ask()
     except TimeoutError:
-        raise AssertionError(f"after {TIMEOUT_S} s still {answer!r}, not {wanted!r}") from None
+        raise AssertionError(f"after {timeout_s:g} s still {answer!r}, not {wanted!r}") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from barnabas.testing.processes import Barnabas, NodeProcess, ProcessCluster, Software
-from barnabas.testing.shape import SUPER_USER, NodePlan
+from barnabas.testing.shape import NodePlan
 
 from .apache import ApacheKafka
 from .tools import STORAGE_TOOL, run_tool
@@ -19,7 +19,7 @@ from .tools import STORAGE_TOOL, run_tool
 LEVELS: Final = {"share.version": 0, "streams.version": 0, "group.version": 0, "transaction.version": 0}
 """What Barnabas does not offer yet: at 0 Kafka's nodes do not use it either."""
 SMALLER_JVM: Final = ("-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512K")
-_SMALL_NODE: Final = {
+SMALL_NODE: Final = {
     "log.cleaner.dedupe.buffer.size": "2097152",
     "num.network.threads": "1",
     "num.io.threads": "2",
@@ -54,13 +54,24 @@ class MixedCluster(ProcessCluster):
             self.plan.write(node.plan, properties)
         node.software = self._software_of(node.plan, real=real)
 
+    def add_controller(self, *, real: bool = False) -> NodeProcess:
+        """Add a controller of either kind to a dynamic quorum, an observer until it is made a voter; not started."""
+        if real:
+            self.real |= {max(n.node_id for n in self.controllers) + 1}
+        return super().add_controller()
+
+    @property
+    def is_mixed(self) -> bool:
+        """Say whether the controllers are of both kinds."""
+        return len({n.node_id in self.real for n in self.controllers}) > 1
+
     def data(self, node_id: int) -> Path:
         """Give the log directory of a node."""
         return self.plan.files.node(node_id).data
 
     def _make(self, plan: NodePlan) -> NodeProcess:
         real = plan.node_id in self.real
-        file = self.plan.write(plan, _SMALL_NODE if real else None)
+        file = self.plan.write(plan, SMALL_NODE if real else None)
         if real:
             run_tool(STORAGE_TOOL, "format", "--config", str(file), *self._format_arguments(plan))
         else:
@@ -74,7 +85,7 @@ class MixedCluster(ProcessCluster):
             return Barnabas()
         logins = []
         if plan.client is not None and not self.plan.plaintext:
-            logins = [self.client(SUPER_USER, bootstrap=plan.client.text)]
+            logins = [self.client(bootstrap=plan.client.text)]
         return ApacheKafka(SMALLER_JVM, logins=logins, log_requests=self._log_requests)
 
     def _format_arguments(self, plan: NodePlan) -> list[str]:
