@@ -80,6 +80,11 @@ class MetadataReplica:
             raise RuntimeError("the metadata log is not open yet")
         return self._driver
 
+    @property
+    def leader(self) -> LeaderAndEpoch | None:
+        """Give who leads the metadata quorum, as far as this node knows; None before the log is open."""
+        return None if self._driver is None else self._driver.leader
+
     async def opened(self) -> RaftDriver:
         """Wait until the log is open and give its driver; raises what `run` raises when it ends before."""
         while self._driver is None:

@@ -32,9 +32,10 @@ from barnabas.server.config import NodeConfig
 from barnabas.server.connection_limits import ConnectionLimits
 from barnabas.server.context import LiveBroker, SupportedFeature
 from barnabas.server.controller import Controller, ControllerError
-from barnabas.server.controller_channel import ControllerChannel, LocalChannel
+from barnabas.server.controller_channel import ActiveController, LocalChannel
 from barnabas.server.controller_metrics import ControllerMetrics
 from barnabas.server.controller_registrar import ControllerRegistrar
+from barnabas.server.forwarding import ForwardingChannel
 from barnabas.server.handlers import CONTROLLER
 from barnabas.server.listeners import ServedListener, receive_budget, tend
 from barnabas.server.metadata_metrics import MetadataMetrics
@@ -129,9 +130,13 @@ class Node:
         self.metadata: MetadataReplica = (
             self.controller if config.is_controller else MetadataReplica(config, self.clock)
         )
-        if self.controller_router is None:
-            raise ConfigError("process.roles=broker: a broker needs a controller in its own process for now")
-        self.channel: ControllerChannel = LocalChannel(self, self.controller_router)
+        self.channel = ForwardingChannel(
+            self,
+            leader=self._active_controller,
+            leader_changed=self._leader_changed,
+            next_image=self.next_image,
+            local=LocalChannel(self, self.controller_router) if self.controller_router is not None else None,
+        )
         self._registrar = ControllerRegistrar(self.controller, self.channel) if config.is_controller else None
         if self._registrar is not None:
             self._publishers.append(self._registrar)
@@ -321,6 +326,7 @@ class Node:
         for task in reversed(self._tasks):
             if task is not self._metadata_task:
                 await _cancelled(task)
+        await self.channel.close()
         if self._metadata_task is not None:
             await self.metadata.stop()
             await _cancelled(self._metadata_task)
@@ -342,6 +348,17 @@ class Node:
         task.add_done_callback(self._ended)
         self._tasks.append(task)
         return task
+
+    def _active_controller(self) -> ActiveController | None:
+        leader = self.metadata.leader
+        endpoint = None if leader is None else self.metadata.driver.leader_endpoint()
+        if leader is None or leader.node_id is None or endpoint is None:
+            return None
+        return ActiveController(leader.node_id, leader.epoch, endpoint.host, endpoint.port)
+
+    async def _leader_changed(self) -> None:
+        driver = await self.metadata.opened()
+        await driver.leader_changed()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() or task.exception() is None:
