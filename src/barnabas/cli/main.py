@@ -27,6 +27,7 @@ class Command:
 
 COMMANDS: Final = (
     Command("run", "barnabas.cli.run", "Run a node: secured and ready when no file is given."),
+    Command("cluster", "barnabas.cli.cluster", "Run a cluster of several nodes to play with; ask and change any."),
     Command("storage", "barnabas.cli.storage", "Format data directories, and look into them."),
     Command("topics", "barnabas.cli.topics", "Create, list, show, grow and delete topics."),
     Command("configs", "barnabas.cli.configs", "Show and change settings."),

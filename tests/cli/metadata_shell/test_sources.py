@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,18 +16,18 @@ from tests.peers.kafka import RealKafka
 from tests.peers.tools import METADATA_SHELL, run_tool
 
 pytestmark = pytest.mark.peer
-OURS_ALONE = re.compile(r"provenance|local|/acl|^acl|byId:?$")
 
 
 @pytest.fixture
-def written(tool: Barnabas, real_kafka: RealKafka, name: str) -> Iterator[str]:
+def written(tool: Barnabas, barnabas: Barnabas, real_kafka: RealKafka, name: str) -> Iterator[str]:
     """Give the name of a topic that has a bit of everything in the metadata of the real Apache Kafka."""
+    at = ("--bootstrap-server", real_kafka.bootstrap())
     tool("topics", "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=77")
     tool("acls", "--add", "--allow-principal", f"User:{name}", "--operation", "Read", "--topic", name)
-    tool("users", "create", name, "--password", "x", "--quota", "producer_byte_rate=20000000")
-    until(lambda: tool("users", "list", "--output", "json"), lambda r: any(u["user"] == name for u in r.json))
+    made = barnabas("users", "create", name, "--password", "x", "--quota", "producer_byte_rate=20000000", *at)
+    assert made.code == 0, made.err
     yield name
-    tool("users", "delete", name)
+    barnabas("users", "delete", name, *at)
     tool("acls", "--remove", "--force", "--allow-principal", f"User:{name}", "--operation", "Read", "--topic", name)
     tool("topics", "--delete", "--topic", name)
 
