@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import structlog
@@ -22,7 +21,6 @@ from barnabas.net.client import (
     Channel,
     ChannelError,
     ChannelSettings,
-    RequestTimeoutError,
     TlsHandshakeError,
     UnsupportedVersionError,
 )
@@ -40,44 +38,32 @@ Answered = Callable[[int, Message | None], None]
 
 
 class _Connection:
-    """One address. Requests share the channel; the first one that needs it makes it."""
+    """One address. Connecting is nobody's request's affair: it goes on while requests come and expire."""
 
     def __init__(self, endpoint: Endpoint, settings: Callable[[], ChannelSettings]) -> None:
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._settings = settings
         self._channel: Channel | None = None
-        self._opening = asyncio.Lock()
         self._failures = 0
         self._not_before = 0.0
         self._complained: str | None = None
 
-    async def call(self, request: Message, timeout_ms: int) -> Message:
-        """Give the answer; ChannelError when there is none in time."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_ms / 1000
-        try:
-            async with asyncio.timeout_at(deadline):
-                channel = await self._open()
-        except TimeoutError:
-            raise RequestTimeoutError(f"no connection to {self._endpoint.host}:{self._endpoint.port} in time") from None
-        left_ms = max(1, int((deadline - loop.time()) * 1000))
-        answer: Message = await channel.call(request, timeout_ms=left_ms)
-        return answer
+    @property
+    def channel(self) -> Channel | None:
+        """Give the open channel, None when there is none."""
+        return self._channel if self._channel is not None and not self._channel.is_closed else None
 
-    async def _open(self) -> Channel:
-        async with self._opening:
-            if self._channel is not None and not self._channel.is_closed:
-                return self._channel
-            await asyncio.sleep(self._not_before - asyncio.get_running_loop().time())
-            try:
-                self._channel = await Channel.open(self._endpoint.host, self._endpoint.port, self._settings())
-            except (ChannelError, ConfigError, OSError) as e:
-                self._failed(e)
-                raise
-            if self._failures:
-                log.info("reached again", host=self._endpoint.host, port=self._endpoint.port)
-            self._failures, self._complained = 0, None
-            return self._channel
+    async def open(self) -> None:
+        """Connect, once the time for that has come; ChannelError, ConfigError or OSError when it fails."""
+        await asyncio.sleep(self._not_before - asyncio.get_running_loop().time())
+        try:
+            self._channel = await Channel.open(self.endpoint.host, self.endpoint.port, self._settings())
+        except (ChannelError, ConfigError, OSError) as e:
+            self._failed(e)
+            raise
+        if self._failures:
+            log.info("another controller is reached again", host=self.endpoint.host, port=self.endpoint.port)
+        self._failures, self._complained = 0, None
 
     def _failed(self, error: Exception) -> None:
         backoff_ms = min(_MAX_BACKOFF_MS, _BACKOFF_MS << min(self._failures, 8))
@@ -88,7 +74,7 @@ class _Connection:
             self._complained = str(error)
             at_fault = isinstance(error, AuthenticationError | TlsHandshakeError | ConfigError)
             tell = log.error if at_fault else log.warning
-            tell("another controller cannot be reached", host=self._endpoint.host, port=self._endpoint.port,
+            tell("another controller cannot be reached", host=self.endpoint.host, port=self.endpoint.port,
                  reason=str(error))  # fmt: skip
 
     async def close(self) -> None:
@@ -107,6 +93,8 @@ class RaftPeers:
         self._made: ChannelSettings | None = None
         self.answered: Answered = lambda request_id, answer: None
         self._connections: dict[Endpoint, _Connection] = {}
+        self._connecting: set[Endpoint] = set()
+        self._waiting: dict[Endpoint, Outgoing] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def prepare(self) -> None:
@@ -114,14 +102,27 @@ class RaftPeers:
         self._settings()
 
     def send(self, outgoing: Outgoing) -> None:
-        """Send a request; its answer, or None, comes to `answered` in a later turn of the loop."""
-        connection = self._connections.get(outgoing.to.endpoint)
+        """Send a request; its answer, or None, comes to `answered` in a later turn of the loop.
+
+        While the connection is being made the newest request waits for it, and those before are given up: what the
+        core says now is all that counts.
+        """
+        endpoint = outgoing.to.endpoint
+        connection = self._connections.get(endpoint)
         if connection is None:
-            connection = _Connection(outgoing.to.endpoint, self._settings)
-            self._connections[outgoing.to.endpoint] = connection
-        task = asyncio.create_task(self._exchange(connection, outgoing), name=f"raft request to {outgoing.to.node_id}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            connection = self._connections[endpoint] = _Connection(endpoint, self._settings)
+        if connection.channel is not None:
+            self._do(self._exchange(connection.channel, outgoing))
+            return
+        before = self._waiting.get(endpoint)
+        self._waiting[endpoint] = outgoing
+        loop = asyncio.get_running_loop()
+        loop.call_later(outgoing.timeout_ms / 1000, self._expire, outgoing)
+        if before is not None:
+            loop.call_soon(self.answered, before.request_id, None)
+        if endpoint not in self._connecting:
+            self._connecting.add(endpoint)
+            self._do(self._connect(connection))
 
     async def close(self) -> None:
         """Drop what is under way and close every connection."""
@@ -129,20 +130,47 @@ class RaftPeers:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        self._waiting.clear()
         for connection in self._connections.values():
             await connection.close()
         self._connections.clear()
 
-    async def _exchange(self, connection: _Connection, outgoing: Outgoing) -> None:
+    async def _connect(self, connection: _Connection) -> None:
+        try:
+            await connection.open()
+        except (ChannelError, ConfigError, OSError):
+            pass  # it has complained itself
+        finally:
+            self._connecting.discard(connection.endpoint)
+        outgoing = self._waiting.pop(connection.endpoint, None)
+        if outgoing is None:
+            return
+        if connection.channel is None:
+            self.answered(outgoing.request_id, None)
+        else:
+            await self._exchange(connection.channel, outgoing)
+
+    def _expire(self, outgoing: Outgoing) -> None:
+        """Give a request up for which there was no connection in time; connecting goes on."""
+        if self._waiting.get(outgoing.to.endpoint) is outgoing:
+            del self._waiting[outgoing.to.endpoint]
+            self.answered(outgoing.request_id, None)
+
+    async def _exchange(self, channel: Channel, outgoing: Outgoing) -> None:
         answer: Message | None
         try:
-            answer = await connection.call(outgoing.message, outgoing.timeout_ms)
+            answer = await channel.call(outgoing.message, timeout_ms=outgoing.timeout_ms)
         except UnsupportedVersionError:
             answer = refuse(outgoing.message, _newest(outgoing.message), ErrorCode.UNSUPPORTED_VERSION)
-        except (ChannelError, ConfigError, OSError) as e:
+        except (ChannelError, OSError) as e:
             log.debug("no answer", request=outgoing.message.NAME, node=outgoing.to.node_id, reason=str(e))
             answer = None
         self.answered(outgoing.request_id, answer)
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="raft request")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _settings(self) -> ChannelSettings:
         if self._made is None:
@@ -152,8 +180,3 @@ class RaftPeers:
 
 def _newest(message: Any) -> int:
     return int(message.MAX_VERSION)
-
-
-def impatient(settings: ChannelSettings, timeout_ms: int) -> ChannelSettings:
-    """Give settings with which connecting takes no longer than a request may."""
-    return replace(settings, connect_timeout_ms=min(settings.connect_timeout_ms, timeout_ms))

@@ -10,7 +10,6 @@ from barnabas.core.raft.control import ControlState
 from barnabas.core.raft.node import Identity, RaftNode
 from barnabas.core.raft.voters import ReplicaKey
 from barnabas.model.ports import Clock
-from barnabas.net.client import ChannelSettings
 from barnabas.server.config import NodeConfig
 from barnabas.server.metadata_log import MetadataLog
 from barnabas.server.peer_channels import peer_settings
@@ -24,7 +23,7 @@ from barnabas.server.quorum import (
     quorum_settings,
 )
 from barnabas.server.raft_driver import RaftDriver
-from barnabas.server.raft_peers import RaftPeers, impatient
+from barnabas.server.raft_peers import RaftPeers
 from barnabas.server.raft_progress import StateMachine
 from barnabas.storage.environment import LogEnvironment
 from barnabas.storage.fs import FileSystem, OsFileSystem
@@ -67,14 +66,10 @@ def open_replica(config: NodeConfig, clock: Clock, machine: StateMachine, fs: Fi
         clock,
         settings,
         me=me,
-        peers=RaftPeers(partial(_channel_settings, config, quorum.listener, quorum.request_timeout_ms)),
+        peers=RaftPeers(partial(peer_settings, config, quorum.listener, f"raft-client-{config.node_id}")),
         linger_ms=append_linger_ms(config),
     )
     if not control.voters.last.value.is_only(me.key):
         driver.peers.prepare()
     driver.load()
     return driver
-
-
-def _channel_settings(config: NodeConfig, listener: str, timeout_ms: int) -> ChannelSettings:
-    return impatient(peer_settings(config, listener, f"raft-client-{config.node_id}"), timeout_ms)
