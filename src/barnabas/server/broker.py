@@ -92,7 +92,7 @@ class Broker:
             broker_epoch=lambda: self.lifecycle.epoch,
         )
         self.router = Router(BROKER, listener="broker", forward=node.channel.forward)
-        self.topic_creation = TopicCreation(config, node.channel)
+        self.topic_creation = TopicCreation(config, node.channel, node.image, node.next_image)
         self.producer_ids = ProducerIds(self._allocate, self._producer_ids_wanted)
         self.publishers: Sequence[Publisher] = (
             TopicPublisher(self.replicas, self.groups, node.metrics),
@@ -135,6 +135,7 @@ class Broker:
 
     async def close(self) -> None:
         """Let groups finish what is under way."""
+        await self.topic_creation.close()
         await self.groups.close()
 
     def bootstrap(self) -> str:

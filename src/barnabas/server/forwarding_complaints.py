@@ -5,12 +5,13 @@ The same complaint comes once in a while, however often there is cause, and says
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Final
+import time
+from typing import TYPE_CHECKING
 
 import structlog
 
 from barnabas.core.forwarding.outcome import remedy
+from barnabas.server.complaints import OnceInAWhile
 from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("kafka.server.ForwardingManager")
 
-QUIET_S: Final = 10.0
-
 
 class Complaints:
     """See the module. Nothing of a request's content is ever said."""
 
     def __init__(self) -> None:
-        self._last: dict[object, tuple[float, int]] = {}
+        self._due = OnceInAWhile(time.monotonic)
 
     def envelope_refused(self, errand: Errand, error_code: int) -> None:
         """The controller answered an Envelope with an error of its own."""
@@ -68,12 +67,9 @@ class Complaints:
         )
 
     def _warn(self, key: object, event: str, errand: Errand, **facts: object) -> None:
-        now = asyncio.get_running_loop().time()
-        last, left_out = self._last.get(key, (-QUIET_S, 0))
-        if now - last < QUIET_S:
-            self._last[key] = last, left_out + 1
+        left_out = self._due.due(key)
+        if left_out is None:
             return
-        self._last[key] = now, 0
         if left_out:
             facts["left_out"] = left_out
         log.warning(event, api=errand.row.key.name, client_id=errand.client_id, **facts)

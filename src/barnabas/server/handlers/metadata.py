@@ -100,28 +100,19 @@ async def _by_name(request: MetadataRequest, ctx: RequestContext) -> list[Metada
     by_name = ctx.node.image().topics.by_name
     missing = [name for name in names if name in allowed and name not in by_name]
     wanted = request.allow_auto_topic_creation and ctx.node.config["auto.create.topics.enable"]
-    errors = await _create(missing, ctx) if missing and wanted else {}
+    # The controller decides whether the client may create them, and its audit trail says so (KIP-590).
+    errors = await ctx.node.auto_create(missing, ctx) if missing and wanted else {}
     by_name = ctx.node.image().topics.by_name
     answers = []
     for name in names:
         topic = by_name.get(name) if name in allowed else None
         if name not in allowed:
             answers.append(_error(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-        elif topic is not None and errors.get(name) in (None, ErrorCode.NONE):
+        elif topic is not None:
             answers.append(_found(topic, ctx))
         else:
             answers.append(_error(name, errors.get(name) or _missing(name)))
     return answers
-
-
-async def _create(names: list[str], ctx: RequestContext) -> dict[str, ErrorCode]:
-    """Create what may be created; gives why the others were not."""
-    errors: dict[str, ErrorCode] = {}
-    if not ctx.authorize(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, audit_denied=False):
-        allowed = ctx.authorize_many(AclOperation.CREATE, ResourceType.TOPIC, names)
-        errors = dict.fromkeys((n for n in names if n not in allowed), ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    wanted = [name for name in names if name not in errors]
-    return errors | (await ctx.node.auto_create(wanted, ctx) if wanted else {})
 
 
 def _missing(name: str) -> ErrorCode:
