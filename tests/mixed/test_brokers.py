@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
-from confluent_kafka import KafkaError as LibrdkafkaError
-from confluent_kafka import Producer as LibrdkafkaProducer
 
 from barnabas.client.admin import Admin
 from barnabas.client.admin.configs import AlterConfigOp, ConfigChange, ConfigResource, ConfigResourceType
@@ -35,7 +33,7 @@ from tests.peers.kafka_cluster import LEVELS, MixedCluster
 from tests.peers.tools import CONSUMER_GROUP_COMMAND, run_tool
 
 from .clusters import WAIT_S, mixed
-from .walks import Load, admin, in_sync, leaders_and_isrs, new_topic, read_all, same_logs
+from .walks import Load, admin, in_sync, leaders_and_isrs, new_topic, read_all, same_logs, write_by_librdkafka
 
 pytestmark = pytest.mark.peer
 
@@ -260,18 +258,6 @@ async def test_a_group_outlives_its_coordinator(cluster: MixedCluster, broker: i
         )
         rows = [line.split() for line in shown.splitlines() if line.startswith(group)]
         assert sorted((row[2], row[3], row[5]) for row in rows) == [("0", "100", "0"), ("1", "100", "0")]
-
-
-def write_by_librdkafka(settings: dict[str, Any], topic: str, values: dict[int, list[bytes]]) -> None:
-    failed: list[LibrdkafkaError] = []
-    producer = LibrdkafkaProducer(settings)
-    for partition, written in values.items():
-        for value in written:
-            producer.produce(
-                topic, value, partition=partition, on_delivery=lambda error, _: failed.append(error) if error else None
-            )
-    assert producer.flush(WAIT_S) == 0
-    assert failed == []
 
 
 def consume_and_commit(consumer: LibrdkafkaConsumer, count: int) -> None:

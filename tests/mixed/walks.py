@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
+
+from confluent_kafka import KafkaError as LibrdkafkaError
+from confluent_kafka import Producer as LibrdkafkaProducer
 
 from barnabas.client.accumulator import Delivery
 from barnabas.client.admin import Admin
 from barnabas.client.admin.reassignments import ElectionType
-from barnabas.client.admin.topics import NewTopic
+from barnabas.client.admin.topics import ListedOffset, NewTopic, OffsetSpec
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer import PartitionFetcher
 from barnabas.client.producer import Producer
@@ -107,6 +110,29 @@ class Load:
                 values.append(value)
             number += 1
             await asyncio.sleep(_PACE_S)
+
+
+def write_by_librdkafka(settings: dict[str, Any], topic: str, values: dict[int, list[bytes]]) -> None:
+    """Write by another client than ours; every record has to be acknowledged."""
+    failed: list[LibrdkafkaError] = []
+    producer = LibrdkafkaProducer(settings)
+    for partition, written in values.items():
+        for value in written:
+            producer.produce(
+                topic, value, partition=partition, on_delivery=lambda error, _: failed.append(error) if error else None
+            )
+    assert producer.flush(WAIT_S) == 0
+    assert failed == []
+
+
+async def ends_of(asking: Admin, topic: str, partitions: int) -> dict[int, int]:
+    """Give the end offset of each partition."""
+    wanted = {TopicPartition(topic, n): int(OffsetSpec.LATEST) for n in range(partitions)}
+    found = {}
+    for partition, listed in (await asking.list_offsets(wanted)).items():
+        assert isinstance(listed, ListedOffset), listed
+        found[partition.partition] = listed.offset
+    return found
 
 
 async def read_all(cluster: ProcessCluster, topic: str, counts: Mapping[int, int]) -> dict[int, list[bytes | None]]:

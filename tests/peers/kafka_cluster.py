@@ -13,7 +13,7 @@ from typing import Any, Final
 from barnabas.testing.processes import Barnabas, NodeProcess, ProcessCluster, Software
 from barnabas.testing.shape import NodePlan
 
-from .apache import ApacheKafka
+from .apache import START_TIMEOUT_S, STOP_TIMEOUT_S, ApacheKafka
 from .tools import STORAGE_TOOL, run_tool
 
 LEVELS: Final = {"share.version": 0, "streams.version": 0, "group.version": 0, "transaction.version": 0}
@@ -27,6 +27,18 @@ SMALL_NODE: Final = {
     "num.recovery.threads.per.data.dir": "1",
 }
 """What makes a real node fit into a small heap, and changes nothing that others see."""
+
+
+class PatientProcess(NodeProcess):
+    """A node that may take as long as a JVM takes on a busy machine."""
+
+    def wait_ready(self, timeout_seconds: float = START_TIMEOUT_S) -> None:
+        """Wait until the node serves."""
+        super().wait_ready(timeout_seconds)
+
+    def stop(self, timeout_seconds: float = STOP_TIMEOUT_S) -> int:
+        """Ask it to leave in order, kill it when it does not."""
+        return super().stop(timeout_seconds)
 
 
 class MixedCluster(ProcessCluster):
@@ -76,7 +88,7 @@ class MixedCluster(ProcessCluster):
             run_tool(STORAGE_TOOL, "format", "--config", str(file), *self._format_arguments(plan))
         else:
             self.plan.format(plan)
-        node = NodeProcess(plan, self.plan.files.node(plan.node_id), self._software_of(plan, real=real))
+        node = PatientProcess(plan, self.plan.files.node(plan.node_id), self._software_of(plan, real=real))
         self.nodes[plan.node_id] = node
         return node
 
