@@ -15,6 +15,7 @@ from barnabas.net.client import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
+from barnabas.net.tls import ClientTls, TlsConfig
 from barnabas.wire.header import encode_response_header
 from barnabas.wire.message import Message, encode
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -188,3 +189,13 @@ async def test_nobody_listens() -> None:
         pass
     with pytest.raises(DisconnectedError, match="cannot connect"):
         await opened(port)
+
+
+async def test_a_node_that_ends_during_the_tls_handshake_is_only_disconnected() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)  # then the connection is closed
+
+    async with node(serve) as port:
+        settings = ChannelSettings(tls=ClientTls(TlsConfig.parse({})))
+        with pytest.raises(DisconnectedError, match="closed the connection during the TLS handshake"):
+            await Channel.open("127.0.0.1", port, settings)

@@ -399,7 +399,8 @@ async def _connect(host: str, port: int, settings: ChannelSettings) -> _Receiver
     except (ConnectionResetError, ConnectionAbortedError) as e:
         if tls is None:
             raise DisconnectedError(f"{host}:{port} closed the connection at once") from e
-        raise TlsHandshakeError(
+        # A node that ends meanwhile does this too, and then it helps to try again.
+        raise DisconnectedError(
             f"{host}:{port} closed the connection during the TLS handshake; if it does not speak TLS, "
             "set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
         ) from e
