@@ -8,10 +8,8 @@ connects from. Whoever is no node is `CLIENTS`.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import uvloop
@@ -19,14 +17,11 @@ import uvloop
 from barnabas.testing.ports import HOST
 from barnabas.testing.proxy import Connection, Cut, Proxy, Way
 from barnabas.testing.shape import NodePlan
+from barnabas.testing.socket_owner import owner_of
 
 CLIENTS: Final = -1
 """Stands for everybody who is no node."""
 _WAIT_SECONDS: Final = 30
-_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-"""Java's sockets stand in the second, with IPv4 addresses as IPv6 has them."""
-_AS_IPV6: Final = "0000000000000000FFFF0000"
-_ESTABLISHED: Final = "01"
 T = TypeVar("T")
 Parties = int | Iterable[int]
 
@@ -178,7 +173,7 @@ class Network:
         return found
 
     async def _listen(self, node: int, told: int, bound: int) -> None:
-        proxy = Proxy((HOST, told), (HOST, bound), lambda peer: self._link(self._party(peer), node))
+        proxy = Proxy((HOST, told), (HOST, bound), lambda peer: self._link(self._party(peer, told), node))
         await proxy.start()
         self._proxies[node, told] = proxy
 
@@ -189,12 +184,13 @@ class Network:
             for connection in tuple(link.connections):
                 connection.abort()
 
-    def _party(self, peer: tuple[str, int]) -> int:
+    def _party(self, peer: tuple[str, int], told: int) -> int:
         by_address = self._addresses.get(peer[0])
         if by_address is not None:
             return by_address
-        processes = self._processes()
-        return _owner(peer, processes) if processes else CLIENTS
+        nodes = self._processes()
+        found = owner_of(peer, (HOST, told), nodes) if nodes else None
+        return CLIENTS if found is None else nodes[found]
 
     def _do(self, work: Callable[[], T]) -> T:
         async def run() -> T:
@@ -210,41 +206,3 @@ def _pairs(senders: Parties, receivers: Parties) -> set[tuple[int, int]]:
     one = (senders,) if isinstance(senders, int) else tuple(senders)
     other = (receivers,) if isinstance(receivers, int) else tuple(receivers)
     return {(a, b) for a in one for b in other if a != b}
-
-
-def _owner(peer: tuple[str, int], processes: Mapping[int, int]) -> int:
-    """Give the node whose process holds the socket with that address, else CLIENTS."""
-    inode = _inode(peer)
-    if inode is not None:
-        wanted = f"socket:[{inode}]"
-        for pid, node in processes.items():
-            if _holds(pid, wanted):
-                return node
-    return CLIENTS
-
-
-def _inode(peer: tuple[str, int]) -> str | None:
-    packed = bytes(int(part) for part in peer[0].split("."))
-    address = f"{int.from_bytes(packed, 'little'):08X}:{peer[1]:04X}"
-    for table in _TABLES:
-        with table.open(encoding="ascii") as lines:
-            for line in lines:
-                fields = line.split()
-                if fields[1] in (address, _AS_IPV6 + address) and fields[3] == _ESTABLISHED:
-                    return fields[9]
-    return None
-
-
-def _holds(pid: int, wanted: str) -> bool:
-    directory = f"/proc/{pid}/fd"
-    try:
-        names = os.listdir(directory)
-    except OSError:  # it has ended
-        return False
-    for name in names:
-        try:
-            if os.readlink(f"{directory}/{name}") == wanted:
-                return True
-        except OSError:  # closed meanwhile
-            continue
-    return False

@@ -19,7 +19,7 @@ from barnabas.server.dev_node import SUPER_USER, DevFiles, client_texts
 from barnabas.testing.network import Network
 from barnabas.testing.shape import FIRST_CONTROLLER, Address, ClusterPlan, NodePlan
 
-START_SECONDS: Final = 60.0
+START_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.01
 _LOG_LINES: Final = 40
