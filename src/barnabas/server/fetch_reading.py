@@ -6,6 +6,7 @@ What consumers and followers have in common; what each may read stands in `handl
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from barnabas.core.replication.truncation import divergence
@@ -43,7 +44,7 @@ class Reading:
         self.bytes = 0
         self.failed = False
         """Whether something is to be told at once: an error, a divergence, a better replica."""
-        self._ready: asyncio.Future[None] | None = None
+        self._ready: Callable[[], None] | None = None
 
     @property
     def enough(self) -> bool:
@@ -139,18 +140,28 @@ class Reading:
     async def wait(self) -> FetchResponse:
         """Wait until there is enough or the client's time is over, and answer with what is there then."""
         loop = asyncio.get_running_loop()
-        self._ready = loop.create_future()
-        timer = loop.call_later(self.request.max_wait_ms / 1000, self._over)
+        over: asyncio.Future[None] = loop.create_future()
+        timer = loop.call_later(self.max_wait_ms / 1000, _done, over)
         purgatory = self.ctx.node.replicas.fetches
         purgatory.size += 1
-        self.watch()
+        self.begin(lambda: _done(over))
         try:
-            await self._ready
+            await over
         finally:
             timer.cancel()
             purgatory.size -= 1
             self.unwatch()
         return self.finish(self.read())
+
+    @property
+    def max_wait_ms(self) -> int:
+        """How long the asker may be kept waiting."""
+        return self.request.max_wait_ms
+
+    def begin(self, ready: Callable[[], None]) -> None:
+        """Wait until there is enough: then `ready` is called, once or more often. `unwatch` ends it."""
+        self._ready = ready
+        self.watch()
 
     def watch(self) -> None:
         """Let `grown` be called when there may be more."""
@@ -160,14 +171,18 @@ class Reading:
         """Let `grown` be called no more."""
         raise NotImplementedError
 
-    def _over(self) -> None:
-        if self._ready is not None and not self._ready.done():
-            self.ctx.node.replicas.fetches.expirations += 1
-            self._ready.set_result(None)
-
     def grown(self) -> None:
         """Look whether there is enough by now."""
-        if self._ready is not None and not self._ready.done():
-            self.read()
-            if self.enough:
-                self._ready.set_result(None)
+        self.read()
+        if self.enough:
+            self.release()
+
+    def release(self) -> None:
+        """Answer now, whether there is enough or not."""
+        if self._ready is not None:
+            self._ready()
+
+
+def _done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

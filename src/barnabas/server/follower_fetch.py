@@ -120,7 +120,14 @@ class FollowerReading(Reading):
             ):
                 self._session.settled(wanted)
         self._session.reading = self.grown
+        self.ctx.node.replicas.awaited.parked(self._replica_id, self)
 
     def unwatch(self) -> None:
         """Let `grown` be called no more."""
         self._session.reading = None
+        self.ctx.node.replicas.awaited.gone(self._replica_id, self)
+
+    @property
+    def max_wait_ms(self) -> int:
+        """How long the follower may be kept waiting."""
+        return self.ctx.node.replicas.awaited.max_wait_ms(self._replica_id, self.request.max_wait_ms)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from barnabas.server.fetch_sessions import FetchSession, PartitionKey, Wanted
+from barnabas.server.fetch_sessions import FetchSession, NewSession, PartitionKey, Wanted
 
 if TYPE_CHECKING:
     from barnabas.server.partition import Partition
@@ -107,3 +107,12 @@ class FollowerSession(FetchSession):
         """Be a session no more."""
         for key in list(self.partitions):
             self.forget(key)
+
+
+def follower_session(replica_id: int) -> NewSession:
+    """Give what makes empty sessions of a follower."""
+
+    def new(session_id: int, by_topic_id: bool, now_ms: int) -> FetchSession:
+        return FollowerSession(session_id, 1, by_topic_id, now_ms, replica_id=replica_id)
+
+    return new

@@ -70,7 +70,7 @@ class IsrChanges:
         topics: dict[Uuid, RequestTopicData] = {}
         for (topic_id, number), (_, proposal) in sent.items():
             topic = topics.setdefault(topic_id, RequestTopicData(topic_id=topic_id))
-            topic.partitions.append(_asked(number, proposal))
+            topic.partitions.append(asked(number, proposal))
         request.topics = list(topics.values())
         try:
             answer: AlterPartitionResponse = await self._channel.call(request, request.MAX_VERSION)
@@ -91,7 +91,8 @@ class IsrChanges:
         return True
 
 
-def _asked(number: int, proposal: IsrProposal) -> RequestPartitionData:
+def asked(number: int, proposal: IsrProposal) -> RequestPartitionData:
+    """Give a proposal for partition `number` of a topic, as the request says it."""
     return RequestPartitionData(
         partition_index=number,
         leader_epoch=proposal.leader_epoch,

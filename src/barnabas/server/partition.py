@@ -168,6 +168,10 @@ class Partition:
         self.replicas, self.isr = assignment.replicas, assignment.isr
         if was_leader:
             self._resign()
+        if self.log.first_lost is not None:
+            # What a power failure left has a hole, which the leader has not: all from there on is fetched again.
+            self.log.truncate_to(self.log.first_lost)
+            self.log.first_lost = None
         if is_new:
             self.wake()
         return is_new

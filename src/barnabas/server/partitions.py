@@ -14,6 +14,7 @@ from barnabas.core.metadata.topics import RECOVERING
 from barnabas.core.replication.in_sync import IsrChange, IsrProposal
 from barnabas.core.replication.leadership import Assignment, Brokers
 from barnabas.model.topic_partition import TopicPartition
+from barnabas.model.uuid import RESERVED_UUIDS, Uuid
 from barnabas.server.partition import LATEST_EPOCH, NO_LEADER, Partition
 from barnabas.wire.errors import ApiError, ErrorCode
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from barnabas.core.metadata.delta import MetadataDelta
     from barnabas.core.metadata.topics import PartitionRegistration, TopicImage
     from barnabas.model.ports import Clock
-    from barnabas.model.uuid import Uuid
     from barnabas.storage.log_dirs import LogDirs
 
 log = structlog.get_logger("state.change.logger")
@@ -187,17 +187,27 @@ class Partitions:
             found = self._open(tp, topic_id, registration)
             if found is None:
                 return gone
+        return [*gone, RoleChange(found)] if self._takes_role(found, registration) else gone
+
+    def _takes_role(self, partition: Partition, registration: PartitionRegistration) -> bool:
+        """Lead or follow; says whether that is a new leader epoch. A disk that fails meanwhile goes offline."""
         assignment = _assignment(registration)
-        if registration.leader == self.node_id:
-            is_new = found.lead(assignment)
-        else:
-            is_new = found.follow(registration.leader, assignment)
-        return [*gone, RoleChange(found)] if is_new else gone
+        try:
+            if registration.leader == self.node_id:
+                return partition.lead(assignment)
+            return partition.follow(registration.leader, assignment)
+        except OSError as e:
+            self._log_dirs.fail(partition.log.dir.parent, e)
+        except ApiError as e:
+            log.error("cannot take the role", partition=str(partition.tp), why=e.message)
+        return True
 
     def _open(self, tp: TopicPartition, topic_id: Uuid, registration: PartitionRegistration) -> Partition | None:
         config = self._log_dirs.topic_config(tp.topic)
+        directory_id = registration.directory_of(self.node_id)
         try:
-            opened = self._log_dirs.get_or_create(tp, topic_id, config, registration.directory_of(self.node_id))
+            self._check_directory(tp, directory_id)
+            opened = self._log_dirs.get_or_create(tp, topic_id, config, directory_id)
         except ApiError as e:
             log.error("cannot open the log", partition=str(tp), why=e.message)
             self._unopened.add(tp)
@@ -205,6 +215,14 @@ class Partitions:
         self._unopened.discard(tp)
         found = self._by_tp[tp] = Partition(tp, topic_id, opened, self)
         return found
+
+    def _check_directory(self, tp: TopicPartition, directory_id: Uuid) -> None:
+        """Refuse, by ApiError, to make a log anew that lies in a directory which has failed (KIP-858)."""
+        log_dirs = self._log_dirs
+        if not log_dirs.offline or directory_id in RESERVED_UUIDS or log_dirs.get(tp) is not None:
+            return
+        if all(directory.directory_id != directory_id for directory in log_dirs.online):
+            raise _offline(tp)
 
     def _drop(self, tp: TopicPartition) -> list[RoleChange]:
         """Forget a replica whose topic is deleted or that has moved to other brokers, and delete its log."""

@@ -10,9 +10,10 @@ from zlib import crc32
 
 from barnabas.core.replication.fetching import TopicIdPartition
 from barnabas.model.metrics import Meter
+from barnabas.server.followed_partitions import FetcherSettings
 from barnabas.server.partition import NO_LEADER, Partition
 from barnabas.server.peer_channels import peer_settings
-from barnabas.server.replica_fetcher import FetcherSettings, ReplicaFetcher
+from barnabas.server.replica_fetcher import ReplicaFetcher
 
 if TYPE_CHECKING:
     from barnabas.core.metadata.image import MetadataImage
@@ -103,7 +104,7 @@ class ReplicaFetchers:
         """Fetch a partition no more."""
         key = self._by_partition.pop(TopicIdPartition(partition.topic_id, partition.tp.partition), None)
         if key is not None:
-            self._fetchers[key].remove(partition)
+            self._fetchers[key].followed.remove(partition)
 
     def stop_idle(self) -> None:
         """Close the connections by which nothing is fetched."""
@@ -155,7 +156,7 @@ class ReplicaFetchers:
 
     def max_lag(self) -> int:
         """Give by how many records the replica that is furthest behind lags."""
-        return max((lag for fetcher in self for lag in fetcher.lags.values()), default=0)
+        return max((lag for fetcher in self for lag in fetcher.followed.lags.values()), default=0)
 
     def min_fetch_rate(self) -> float:
         """Give the requests a second of the fetcher that makes the fewest."""
@@ -163,7 +164,7 @@ class ReplicaFetchers:
 
     def failed_count(self) -> int:
         """Give the number of partitions whose following has failed."""
-        return sum(len(fetcher.failed) for fetcher in self)
+        return sum(len(fetcher.followed.failed) for fetcher in self)
 
     def dead_count(self) -> int:
         """Give the number of fetchers that have come to an end by a defect."""

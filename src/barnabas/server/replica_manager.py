@@ -15,6 +15,7 @@ from barnabas.core.replication.in_sync import IsrChange
 from barnabas.core.replication.read_replica import SELECTORS, ReplicaView
 from barnabas.model.metrics import mbean
 from barnabas.model.topic_partition import TopicPartition
+from barnabas.server.awaited_followers import AwaitedFollowers
 from barnabas.server.isr_changes import IsrChanges
 from barnabas.server.partitions import Partition, Partitions, ReplicaEvents, RoleChange
 from barnabas.server.purgatory import Purgatory
@@ -66,6 +67,7 @@ class ReplicaManager:
             IsrChange.SHRINK: metrics.meter(_metric("IsrShrinksPerSec")),
         }
         self._failed_changes = metrics.meter(_metric("FailedIsrUpdatesPerSec"))
+        self.awaited = AwaitedFollowers(clock.monotonic_ms)
         self.isr_changes = IsrChanges(config.node_id, channel, broker_epoch)
         self.partitions = Partitions(
             config.node_id,
@@ -103,13 +105,16 @@ class ReplicaManager:
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> list[RoleChange]:
         """Take up a delta; gives the replicas whose role is another."""
         changes = self.partitions.publish(delta, image)
+        awaited: set[int] = set()
         for partition, left in changes:
             if left or partition.is_leader:
                 self.fetchers.stop(partition)
+                awaited.update(partition.replicas if partition.is_leader else ())
             else:
                 self.fetchers.follow(partition)
         if changes:
             self.fetchers.stop_idle()
+            self.awaited.elected(awaited)
         return changes
 
     # --- running

@@ -69,6 +69,8 @@ class LogFiles:
         """Up to where the log is compacted; None when it never was."""
         self.recovered_bytes_cut = 0
         """Bytes of a torn tail that opening this log cut off."""
+        self.first_lost: int | None = None
+        """The first record that a crash lost although it kept later ones; None when there is none."""
         self.lock = threading.RLock()
         """Held while the list of segments or the end of the log changes."""
         self._flush_lock = threading.Lock()

@@ -80,6 +80,7 @@ class _Loader:
         self.now_ms = env.clock.now_ms()
         self.segments = SegmentList()
         self.cut_bytes = 0
+        self.first_lost: int | None = None
 
     def load(self, topic_id: Uuid | None) -> Log:
         """Give the opened log."""
@@ -109,6 +110,7 @@ class _Loader:
             recovery_point=end if self.clean else min(self.recovery_point, end),
         )  # fmt: skip
         opened.recovered_bytes_cut = self.cut_bytes
+        opened.first_lost = self.first_lost
         self.segments.active.jitter_ms = opened.draw_jitter()
         return opened
 
@@ -172,6 +174,10 @@ class _Loader:
         return cut
 
     def _recover_unflushed(self) -> None:
+        if len(self.segments) and not self.config.compact:
+            first = self.segments[0].base_offset
+            if first > max(self.start, self.recovery_point):
+                self._missing(self.start, first - 1)
         unflushed = self.segments.from_offset(self.recovery_point)
         for n, segment in enumerate(unflushed):
             if n and not self.config.compact:
@@ -183,10 +189,16 @@ class _Loader:
                 return
 
     def _report_hole(self, before: Segment, segment: Segment) -> None:
-        # The disk kept a later write and lost an earlier one. As Kafka, we keep what is there.
         end = before.read_next_offset()
         if end < segment.base_offset:
-            log.warning("offsets missing", partition=str(self.topic_partition), first=end, last=segment.base_offset - 1)
+            self._missing(end, segment.base_offset - 1)
+
+    def _missing(self, first: int, last: int) -> None:
+        # The disk kept a later write and lost an earlier one. As Kafka, we keep what is there; who follows a leader
+        # that has all of it cuts there.
+        log.warning("offsets missing", partition=str(self.topic_partition), first=first, last=last)
+        if self.first_lost is None:
+            self.first_lost = first
 
     def _drop(self, segments: tuple[Segment, ...], why: str) -> None:
         size = sum(s.size for s in segments)

@@ -9,6 +9,8 @@ from barnabas.model.uuid import ZERO_UUID, Uuid
 from barnabas.storage.fs import FileSystem
 
 FILE_NAME: Final = "partition.metadata"
+_BEGINNING: Final = "version: 0\ntopic_id: "
+_ID_LENGTH: Final = 22
 
 
 class InconsistentTopicIdError(Exception):
@@ -22,7 +24,7 @@ def read(fs: FileSystem, directory: Path) -> Uuid | None:
         text = fs.read_bytes(path).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
-    if not text:
+    if _is_torn(text):
         # Power failed between its making and the first flush; who opens the log knows the id.
         return None
     pairs = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
@@ -37,9 +39,16 @@ def read(fs: FileSystem, directory: Path) -> Uuid | None:
     return topic_id
 
 
+def _is_torn(text: str) -> bool:
+    """Say whether this is the first part of what `write` writes, and not all of it."""
+    if len(text) <= len(_BEGINNING):
+        return _BEGINNING.startswith(text)
+    return text.startswith(_BEGINNING) and len(text) < len(_BEGINNING) + _ID_LENGTH
+
+
 def write(fs: FileSystem, directory: Path, topic_id: Uuid) -> None:
     """Replace the file; durable after `sync`, which comes with the log's first flush."""
-    fs.write_soon(directory / FILE_NAME, f"version: 0\ntopic_id: {topic_id}".encode())
+    fs.write_soon(directory / FILE_NAME, f"{_BEGINNING}{topic_id}".encode())
 
 
 def sync(fs: FileSystem, directory: Path) -> None:

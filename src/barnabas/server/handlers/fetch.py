@@ -7,14 +7,13 @@ What is read is a region of a file: the bytes go from the page cache to the sock
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.server.fetch_reading import Reading
-from barnabas.server.fetch_sessions import FetchPlan, FetchSession, Wanted, consumer_session
+from barnabas.server.fetch_sessions import FetchPlan, Wanted, consumer_session
 from barnabas.server.follower_fetch import FollowerReading
-from barnabas.server.follower_sessions import FollowerSession
+from barnabas.server.follower_sessions import follower_session
 from barnabas.server.partitions import Partition
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -38,7 +37,7 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> FetchResponse | Awaitab
     is_follower = replica_id >= FOLLOWERS_FROM
     if is_follower and not ctx.authorize(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    new = partial(_follower_session, replica_id) if is_follower else consumer_session
+    new = follower_session(replica_id) if is_follower else consumer_session
     try:
         plan = ctx.node.fetch_sessions.plan(request, ctx.version >= 13, new)
     except ApiError as e:
@@ -53,10 +52,6 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> FetchResponse | Awaitab
     if reading.enough or request.max_wait_ms <= 0:
         return reading.finish(answers)
     return reading.wait()
-
-
-def _follower_session(replica_id: int, session_id: int, by_topic_id: bool, now_ms: int) -> FetchSession:
-    return FollowerSession(session_id, 1, by_topic_id, now_ms, replica_id=replica_id)
 
 
 class _ConsumerReading(Reading):
