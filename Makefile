@@ -1,6 +1,6 @@
 # One entry for people and the build server. `make demo` and `make test` do all the set-up they need.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench messages requirements clients spark sim traces docs format
+.PHONY: help setup demo test check bench messages samples requirements clients spark sim traces docs format
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -43,6 +43,9 @@ bench: $(STAMP) ## measure against Apache Kafka in the same run; writes docs/ben
 messages: $(STAMP) ## write the message modules anew from the definitions in Kafka's jars
 	sh scripts/need.sh java mvn
 	$(BIN)/python -m tools.regenerate
+
+samples: $(STAMP) ## write samples of this version's files into tests/samples, for later versions to read
+	$(BIN)/python -m tools.write_samples
 
 requirements: $(STAMP) ## print each requirement with the tests that prove it, into docs/status.md
 	$(BIN)/python tools/requirements_status.py
