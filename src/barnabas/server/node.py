@@ -48,6 +48,7 @@ from barnabas.server.publishers.connection_rates import ConnectionRatePublisher
 from barnabas.server.raft_driver import RaftDriver
 from barnabas.server.router import Router
 from barnabas.server.throttle import Throttle
+from barnabas.storage.fs import FileSystem
 from barnabas.storage.log_dir import LogDir, LogDirLockedError
 from barnabas.storage.log_dirs import LogDirs, LogDirsSettings
 from barnabas.storage.meta_properties import MetaPropertiesError
@@ -92,7 +93,8 @@ class Node:
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
 
-    def __init__(self, config: NodeConfig) -> None:
+    def __init__(self, config: NodeConfig, fs: FileSystem | None = None) -> None:
+        """fs: the disk, the operating system's unless another is given."""
         self.config = config
         self.static_config = config
         """As the node was started; `config` also holds what was changed since (KIP-226)."""
@@ -117,6 +119,7 @@ class Node:
             self.clock,
             on_offline=self._directory_failed,
             settings=LogDirsSettings(producer_expiration_ms=config["producer.id.expiration.ms"]),
+            fs=fs,
         )
         self.authentication = Authentication(config, lambda: self._image.scram, self.clock)
         self._acls = AclPublisher(_authorizer(config))
@@ -124,11 +127,11 @@ class Node:
         self._publishers: list[Publisher] = [self._acls, self._configs]
         self.controller_router: Router | None = None
         if config.is_controller:
-            self.controller = Controller(config, self.clock)
+            self.controller = Controller(config, self.clock, fs)
             self.changes = ClusterChanges(config, self.clock, self.controller)
             self.controller_router = Router(CONTROLLER, listener="controller")
         self.metadata: MetadataReplica = (
-            self.controller if config.is_controller else MetadataReplica(config, self.clock)
+            self.controller if config.is_controller else MetadataReplica(config, self.clock, fs)
         )
         self.channel = ForwardingChannel(
             self,
