@@ -46,6 +46,7 @@ from barnabas.server.publishers.acls import AclPublisher
 from barnabas.server.publishers.configs import ConfigPublisher
 from barnabas.server.publishers.connection_rates import ConnectionRatePublisher
 from barnabas.server.raft_driver import RaftDriver
+from barnabas.server.raft_metrics import publish_raft_metrics
 from barnabas.server.router import Router
 from barnabas.server.throttle import Throttle
 from barnabas.storage.fs import FileSystem
@@ -253,7 +254,7 @@ class Node:
         self.cluster_id = properties.cluster_id
         self._open_listeners()
         self._metadata_task = self.watch(self.metadata.run(), "metadata")
-        await self.metadata.opened()
+        publish_raft_metrics(self.metrics.registry, await self.metadata.opened())
         for listener in self.listeners:
             if listener.privileged:
                 listener.start()  # the quorum cannot elect before its voters hear each other

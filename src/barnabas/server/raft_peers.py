@@ -17,6 +17,8 @@ from barnabas.core.raft.ready import Outgoing
 from barnabas.core.raft.voters import Endpoint
 from barnabas.model.config import ConfigError
 from barnabas.net.client import (
+    SOFTWARE_NAME,
+    SOFTWARE_VERSION,
     AuthenticationError,
     Channel,
     ChannelError,
@@ -26,6 +28,7 @@ from barnabas.net.client import (
 )
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.message import Message
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.refusals import refuse
 
 log = structlog.get_logger("kafka.raft.channel")
@@ -107,6 +110,10 @@ class RaftPeers:
         While the connection is being made the newest request waits for it, and those before are given up: what the
         core says now is all that counts.
         """
+        if isinstance(outgoing.message, ApiVersionsRequest):
+            # Asked of a voter to be; who does not say what software it is gets no answer (KIP-511).
+            outgoing.message.client_software_name = SOFTWARE_NAME
+            outgoing.message.client_software_version = SOFTWARE_VERSION
         endpoint = outgoing.to.endpoint
         connection = self._connections.get(endpoint)
         if connection is None:

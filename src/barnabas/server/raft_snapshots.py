@@ -42,10 +42,9 @@ class SnapshotKeeper:
         )
         self._task: asyncio.Task[None] | None = None
         self._next_clean_ms = clock.monotonic_ms() + _CLEAN_INTERVAL_MS
-        self.written = 0
-        """Snapshots made since the start."""
-        self.newest_ms: int | None = None
-        """When the last of them was made, on the monotonic clock."""
+        self.newest_bytes = 0
+        """How large the last snapshot was that was made since the start."""
+        self._newest_ms = clock.monotonic_ms()
 
     def look(self) -> None:
         """Begin what is due."""
@@ -77,14 +76,18 @@ class SnapshotKeeper:
         log.info("writing a metadata snapshot", offset=source.id.offset, epoch=source.id.epoch, because=reason)
         try:
             await asyncio.to_thread(self._files.write_snapshot, source.id, batches)
+            written = self._files.snapshot_info(source.id)
             if self._files.snapshot_ids[-1] == source.id:
-                self._node.snapshot_written(self._files.snapshot_info(source.id))
-            self.written += 1
-            self.newest_ms = self._clock.monotonic_ms()
+                self._node.snapshot_written(written)
+            self.newest_bytes, self._newest_ms = written.size_bytes, self._clock.monotonic_ms()
             await self._clean()
         except OSError as e:
             # The log still has everything: a failed snapshot costs space and start-up time, not data.
             log.error("a metadata snapshot failed", offset=source.id.offset, reason=str(e))
+
+    def newest_age_ms(self) -> int:
+        """Give how long ago that was; since the start before the first one."""
+        return self._clock.monotonic_ms() - self._newest_ms
 
     async def finish(self) -> None:
         """Wait for what is under way."""
