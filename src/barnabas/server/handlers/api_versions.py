@@ -54,7 +54,7 @@ def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersion
 def _finalized(ctx: RequestContext) -> dict[str, int]:
     """Give the finalized levels; kraft.version is the quorum's own, and not among the metadata (KIP-853)."""
     levels = dict(ctx.node.image().features.finalized)
-    kraft_version = ctx.node.controller.kraft_version
+    kraft_version = ctx.node.replica.node.control.kraft_version.last.value
     return levels | {KRAFT_VERSION: kraft_version} if kraft_version else levels
 
 
