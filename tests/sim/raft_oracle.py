@@ -31,7 +31,7 @@ class Oracle:
         self.leaders: dict[int, ReplicaKey] = {}
         self.votes: dict[tuple[ReplicaKey, int], int] = {}
         self.log: list[Committed] = []
-        self._epochs: dict[ReplicaKey, int] = {}
+        self._epochs: dict[RaftNode, int] = {}
         self._marks: dict[RaftNode, int] = {}
         self._digests: dict[int, bytes] = {0: b""}
         self._ends: dict[int, int] = {0: 0}
@@ -44,8 +44,8 @@ class Oracle:
     def look_at(self, key: ReplicaKey, node: RaftNode) -> None:
         """Check what can be seen of one replica."""
         epoch = node.epoch
-        assert epoch >= self._epochs.get(key, 0), f"the epoch of {key.node_id} goes back to {epoch}"
-        self._epochs[key] = epoch
+        assert epoch >= self._epochs.get(node, 0), f"the epoch of {key.node_id} goes back to {epoch}"
+        self._epochs[node] = epoch
         mark = node.high_watermark
         if mark is not None:
             assert mark >= self._marks.get(node, 0), f"the high watermark of {key.node_id} goes back to {mark}"

@@ -121,7 +121,7 @@ class Leader:
 
     def has_lost_majority(self, now_ms: int) -> bool:
         """Say whether too few voters have fetched for too long (check-quorum)."""
-        return len(self.voters) > 1 and now_ms >= self.check_ms
+        return now_ms >= self.check_ms and self.voters.keys() != {self.me.node_id}
 
     def to_be_told(self, now_ms: int) -> list[ReplicaKey]:
         """Give the voters that have not fetched for a while: they may not know who leads."""

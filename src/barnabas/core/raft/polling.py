@@ -53,14 +53,13 @@ def _poll_leader(replica: Replica, role: Leader) -> int | None:
     voter_changes.expire(replica, role)
     if role.parked:
         expire_fetches(replica, role)
-    if len(role.voters) == 1 and replica.is_only_voter:
+    if replica.is_only_voter:
         return _earliest(_parked_due(role), role.change.due_ms if role.change else None)
     if role.begin_ms <= now:
         role.begin_ms = now + role.begin_interval_ms
         replica.send_to_voters(role.to_be_told(now), lambda voter: begin_request(replica, voter))
     change_due = role.change.due_ms if role.change else None
-    check_due = role.check_ms if len(role.voters) > 1 else None
-    return _earliest(role.begin_ms, check_due, change_due, _parked_due(role))
+    return _earliest(role.begin_ms, role.check_ms, change_due, _parked_due(role))
 
 
 def _parked_due(role: Leader) -> int | None:
@@ -82,7 +81,7 @@ def _poll_nominee(replica: Replica, role: Prospective | Candidate) -> int | None
 def _poll_unattached(replica: Replica, role: Unattached) -> int | None:
     if replica.stopping:
         return None
-    if not replica.is_voter:
+    if not replica.may_stand:
         _fetch_from_bootstrap(replica)
         return None
     if role.deadline_ms is None:
@@ -112,7 +111,7 @@ def _poll_resigned(replica: Replica, role: Resigned) -> int | None:
 def _poll_follower(replica: Replica, role: Follower) -> int | None:
     if replica.stopping:
         return None
-    if not replica.is_voter:
+    if not replica.may_stand:
         _tell_or_fetch(replica, role)
         return role.update_ms if role.update_ms > replica.now_ms and replica.settings.auto_join else None
     if replica.is_only_voter or role.deadline_ms <= replica.now_ms:

@@ -110,6 +110,19 @@ class Replica:
         return self.voters.has(self.key)
 
     @property
+    def may_stand(self) -> bool:
+        """Say whether this replica takes part in elections: it votes, or did until a change that may not be committed.
+
+        Without the latter, a leader that has removed itself and lost its leadership could neither be elected nor vote
+        for those who have less of the log than it, and where it is needed for a majority nobody could ever lead again
+        (Ongaro's thesis, 4.2.2; Kafka leaves this out).
+        """
+        if self.is_voter:
+            return True
+        changed = self.control.voters.last.offset
+        return changed >= (self.high_watermark or 0) and self.control.voters.at(changed - 1).has(self.key)
+
+    @property
     def is_only_voter(self) -> bool:
         """Say whether nobody else votes."""
         return self.voters.is_only(self.key)
@@ -271,7 +284,7 @@ class Replica:
             self.left.append(before)
 
     def _time_left(self, role: Role) -> int | None:
-        if not self.is_voter:
+        if not self.may_stand:
             return None
         if isinstance(role, Candidate | Resigned) or (isinstance(role, Prospective) and not role.votes.is_lost):
             return role.deadline_ms
@@ -284,7 +297,7 @@ class Replica:
         voters = self.control.voters.last
         messages: list[Message] = [leader_change(role.node_id, voters.value.node_ids, role.granted)]
         version = self.kraft_version
-        if version > 0 and (voters.offset == -1 or voters.value.get(role.node_id) != self.voter):
+        if version > 0 and self.is_voter and (voters.offset == -1 or voters.value.get(role.node_id) != self.voter):
             messages.append(KRaftVersionRecord(version=0, kraft_version=version))
             messages.append(voters.value.with_voter(self.voter).to_record())
         return messages
@@ -297,7 +310,7 @@ class Replica:
             return Resigned(
                 saved.epoch, self.key.node_id, self.voter.endpoints, others, deadline_ms=self.election_deadline()
             )
-        if saved.leader_id is None and saved.voted_for(self.key) and self.is_voter:
+        if saved.leader_id is None and saved.voted_for(self.key) and self.may_stand:
             return Candidate(saved.epoch, self.key, Votes(self.voters), self.election_deadline())
         if saved.leader_id is not None and (endpoints := self.voters.endpoints_of(saved.leader_id)):
             deadline = self.now_ms + self.settings.fetch_timeout_ms
@@ -305,4 +318,4 @@ class Replica:
         return Unattached(saved.epoch, saved.leader_id, saved.voted, self._first_deadline())
 
     def _first_deadline(self) -> int | None:
-        return self.election_deadline() if self.is_voter else None
+        return self.election_deadline() if self.may_stand else None

@@ -90,7 +90,7 @@ def _vote(replica: Replica, asked: RequestPartitionData) -> bool:
     granted = role.grants(key, up_to_date=up_to_date, pre_vote=asked.pre_vote)
     if granted and not asked.pre_vote and isinstance(role, Unattached | Prospective) and role.voted is None:
         role.voted = key
-        role.deadline_ms = replica.election_deadline() if replica.is_voter else role.deadline_ms
+        role.deadline_ms = replica.election_deadline() if replica.may_stand else role.deadline_ms
     return granted
 
 

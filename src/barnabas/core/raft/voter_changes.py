@@ -90,12 +90,16 @@ def on_remove(replica: Replica, incoming: Incoming, request: RemoveRaftVoterRequ
 
 
 def committed(replica: Replica, role: Leader) -> None:
-    """Answer the change that the high watermark has passed; a leader that was removed by it resigns."""
+    """Answer the change that the high watermark has passed; a leader whose removal is committed resigns."""
     change, high_watermark = role.change, role.high_watermark
-    if change is None or change.last_offset is None or high_watermark is None or high_watermark <= change.last_offset:
-        return
-    finish(replica, role, ErrorCode.NONE)
-    if change.adds is None and not replica.is_voter:
+    if (
+        change is not None
+        and change.last_offset is not None
+        and high_watermark is not None
+        and high_watermark > change.last_offset
+    ):
+        finish(replica, role, ErrorCode.NONE)
+    if not replica.is_voter and is_settled(replica, role):
         role.resign_requested = True
 
 
