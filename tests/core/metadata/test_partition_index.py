@@ -12,12 +12,12 @@ from barnabas.core.metadata.configs import ConfigsImage
 from barnabas.core.metadata.directories import reserved
 from barnabas.core.metadata.elections import balance_leaders, elect_unclean
 from barnabas.core.metadata.heartbeats import BrokerHeartbeats
-from barnabas.core.metadata.image import MetadataImage, replay_one
+from barnabas.core.metadata.image import MetadataImage, replay, replay_one
 from barnabas.core.metadata.partition import NO_LEADER, PartitionRegistration
 from barnabas.core.metadata.partition_index import PartitionIndex, PlaceId
 from barnabas.core.metadata.registrations import fence_stale_broker, process_heartbeat, unregister_broker
 from barnabas.core.metadata.topics import TopicsImage
-from barnabas.core.replicated import Decision
+from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.model.uuid import Uuid
 from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tests.core.metadata.clusters import FewKeys, a_cluster, a_partition, apply, with_topic
@@ -67,6 +67,17 @@ def test_the_index_says_what_a_scan_says(log: list[Any]) -> None:
     for record in log:
         image = replay_one(image, record)
         assert looked_up(image.topics.index) == scanned(image.topics)
+
+
+@given(logs())
+@settings(max_examples=40, deadline=None)
+def test_many_records_at_once_come_to_the_same_as_one_by_one(log: list[Any]) -> None:
+    image = MetadataImage.EMPTY
+    for record in log:
+        image = replay_one(image, record)
+    at_once = replay(MetadataImage.EMPTY, [VersionedRecord(record, 0) for record in log])
+    assert at_once == image
+    assert looked_up(at_once.topics.index) == scanned(image.topics)
 
 
 class CountingKeys(FewKeys):

@@ -20,6 +20,7 @@ from barnabas.core.metadata.levels import Levels
 from barnabas.core.metadata.producer_ids import ProducerIdsImage
 from barnabas.core.metadata.quotas import ClientQuotasImage
 from barnabas.core.metadata.scram import ScramImage
+from barnabas.core.metadata.topic_run import RUNS, TopicRun
 from barnabas.core.metadata.topics import TopicsImage
 from barnabas.core.replicated import ReplayTable, UnknownRecordError, VersionedRecord, replays
 from barnabas.model.topic_partition import OffsetAndEpoch
@@ -131,9 +132,17 @@ def replay_one(image: MetadataImage, record: Any) -> MetadataImage:
 
 def replay(image: MetadataImage, records: Iterable[VersionedRecord]) -> MetadataImage:
     """Give the image after the records, in their order; the offset stays, see `MetadataImage.at`."""
+    run: TopicRun | None = None
     for versioned in records:
-        image = replay_one(image, versioned.record)
-    return image
+        record = versioned.record
+        if type(record) in RUNS:
+            run = run or TopicRun(image.topics)
+            run.add(record)
+            continue
+        if run is not None:
+            image, run = replace(image, topics=run.finish()), None
+        image = replay_one(image, record)
+    return image if run is None else replace(image, topics=run.finish())
 
 
 def snapshot_records(image: MetadataImage) -> Iterator[VersionedRecord]:

@@ -6,7 +6,7 @@ differs between a partition before and after, not the number of partitions.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +20,9 @@ PlaceId = tuple[Uuid, int]
 """A partition by its topic's id and its number."""
 _Places = Map[PlaceId, None]
 _NOWHERE: Final[_Places] = Map()
+_ALL: Final = (None,)
+"""The one key of a set that has no keys."""
+_Change = tuple[PartitionRegistration | None, PartitionRegistration | None]
 
 
 class _Entry(NamedTuple):
@@ -86,6 +89,30 @@ class PartitionIndex:
         """Give the partitions that have a replica in the directory; reserved ids are not kept."""
         return iter(self.in_directory.get(directory, _NOWHERE))
 
+    def with_changes(self, changes: Mapping[PlaceId, _Change]) -> PartitionIndex:
+        """Give the index after many partitions have changed, each from its first state here to its last."""
+        led_by, in_sync, eligible, in_directory = _Moves(), _Moves(), _Moves(), _Moves()
+        imbalanced, reassigning = _Moves(), _Moves()
+        count = self.count
+        for place, (before, after) in changes.items():
+            old, new = _entry(before), _entry(after)
+            led_by.note(place, old.leader, new.leader)
+            in_sync.note(place, old.isr, new.isr)
+            eligible.note(place, old.elr, new.elr)
+            in_directory.note(place, _real(old.directories), _real(new.directories))
+            imbalanced.note(place, _ALL if old.imbalanced else (), _ALL if new.imbalanced else ())
+            reassigning.note(place, _ALL if old.reassigning else (), _ALL if new.reassigning else ())
+            count += (before is None) - (after is None)
+        return PartitionIndex(
+            led_by=led_by.applied(self.led_by),
+            in_sync_on=in_sync.applied(self.in_sync_on),
+            eligible_on=eligible.applied(self.eligible_on),
+            in_directory=in_directory.applied(self.in_directory),
+            imbalanced=imbalanced.applied_to_one(self.imbalanced),
+            reassigning=reassigning.applied_to_one(self.reassigning),
+            count=count,
+        )
+
     def changed(
         self, place: PlaceId, before: PartitionRegistration | None, after: PartitionRegistration | None
     ) -> PartitionIndex:
@@ -119,6 +146,50 @@ def _moved(
     for key in set(new) - set(old):
         places = places.set(key, places.get(key, _NOWHERE).set(place, None))
     return places
+
+
+class _Moves:
+    """Which places come under a key and which leave it, noted first and applied in one go for each key."""
+
+    __slots__ = ("_moves",)
+
+    def __init__(self) -> None:
+        self._moves: dict[Any, dict[PlaceId, bool]] = {}
+
+    def note(self, place: PlaceId, old: Collection[Hashable], new: Collection[Hashable]) -> None:
+        if old == new:
+            return
+        for key in old:
+            if key not in new:
+                self._moves.setdefault(key, {})[place] = False
+        for key in new:
+            if key not in old:
+                self._moves.setdefault(key, {})[place] = True
+
+    def applied(self, places: Map[Any, _Places]) -> Map[Any, _Places]:
+        if not self._moves:
+            return places
+        after = places.mutate()
+        for key, moves in self._moves.items():
+            found = _applied(places.get(key, _NOWHERE), moves)
+            if found:
+                after[key] = found
+            else:
+                after.pop(key, None)
+        return after.finish()
+
+    def applied_to_one(self, places: _Places) -> _Places:
+        return _applied(places, self._moves[None]) if self._moves else places
+
+
+def _applied(places: _Places, moves: Mapping[PlaceId, bool]) -> _Places:
+    after = places.mutate()
+    for place, comes in moves.items():
+        if comes:
+            after[place] = None
+        else:
+            after.pop(place, None)
+    return after.finish()
 
 
 def _flagged(places: _Places, place: PlaceId, was: bool, is_now: bool) -> _Places:
