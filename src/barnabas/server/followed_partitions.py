@@ -37,6 +37,8 @@ log = structlog.get_logger("kafka.server.ReplicaFetcher")
 FIRST_BACKOFF_MS: Final = 25
 """The first pause after an error; each further one is twice as long, up to `replica.fetch.backoff.ms`."""
 NO_LAG: Final = 0
+STATE_FROM: Final = 15
+"""The first version in which a follower names its broker epoch (KIP-903)."""
 _PASSING: Final = frozenset(
     {
         ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -185,18 +187,20 @@ class FollowedPartitions:
         """Give when there is something to ask for again, None when only news can tell."""
         return self._fetching.next_due_ms()
 
-    def request(self, ask: Ask) -> FetchRequest:
-        """Give the request that asks so."""
+    def request(self, ask: Ask, version: int) -> FetchRequest:
+        """Give the request that asks so, to be sent in this version."""
         host, settings = self._host, self._host.fetcher_settings()
         request = FetchRequest(
-            replica_id=host.node_id,
-            replica_state=ReplicaState(replica_id=host.node_id, replica_epoch=host.broker_epoch()),
             max_wait_ms=settings.wait_max_ms,
             min_bytes=settings.min_bytes,
             max_bytes=settings.response_max_bytes,
             session_id=ask.session_id,
             session_epoch=ask.epoch,
         )
+        if version >= STATE_FROM:
+            request.replica_state = ReplicaState(replica_id=host.node_id, replica_epoch=host.broker_epoch())
+        else:
+            request.replica_id = host.node_id
         topics: dict[bytes, FetchTopic] = {}
         for key, position in ask.positions:
             topic = topics.get(key.topic_id)

@@ -14,6 +14,7 @@ from barnabas.core.replication.fetching import Ask, Position, TopicIdPartition
 from barnabas.net.client import Channel, ChannelError, ChannelSettings
 from barnabas.server.followed_partitions import FollowedPartitions, FollowerHost
 from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -86,10 +87,11 @@ class ReplicaFetcher:
             await self._failed(str(e))
 
     async def _fetch(self, ask: Ask) -> None:
-        request = self.followed.request(ask)
         channel = await self._connection()
+        version = channel.versions(FetchRequest())
+        request = self.followed.request(ask, version)
         self.requests.mark()
-        for key, position in self.followed.take(ask, await channel.call(request)):
+        for key, position in self.followed.take(ask, await channel.call(request, version=version)):
             await self._start_elsewhere(key, position)
 
     async def _failed(self, why: str) -> None:

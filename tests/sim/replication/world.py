@@ -30,7 +30,7 @@ from barnabas.wire.records.register_broker_record import RegisterBrokerRecord
 from barnabas.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from tests.core.metadata.clusters import SCHEMA, a_cluster, a_partition, with_topic
 from tests.core.metadata.metadata_records import a_uuid
-from tests.sim.replication.brokers import LAG_MS, SimBroker, on_the_wire
+from tests.sim.replication.brokers import FETCH_VERSION, LAG_MS, SimBroker, on_the_wire
 from tests.storage.logs import ManualClock, batch, read_all
 
 BROKERS = (1, 2, 3)
@@ -295,7 +295,7 @@ class World:
         if ask is None:
             again(20)
             return
-        request = followed.request(ask)
+        request = followed.request(ask, FETCH_VERSION)
 
         def lost() -> None:
             followed.unanswered()
