@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.model.config import MASKED, REQUIRED, ConfigKey, ConfigType
-from barnabas.server.config_keys import accepted, general, groups, logs, quorum, quotas, security
+from barnabas.server.config_keys import accepted, controller, general, groups, logs, quorum, quotas, security
 from barnabas.storage.log_config import TOPIC_CONFIG
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
@@ -18,6 +18,7 @@ SECTIONS: Final = (
     ("Data on disk", logs.KEYS),
     ("Groups", groups.KEYS),
     ("Metadata quorum", quorum.KEYS),
+    ("What the active controller does by itself", controller.KEYS),
     ("Quotas", quotas.KEYS),
     ("Topic configuration", tuple(TOPIC_CONFIG)),
 )
