@@ -22,4 +22,4 @@ async def controller_registration(
 ) -> ControllerRegistrationResponse:
     """Note a controller's addresses and features."""
     await ctx.node.controller.write(lambda image: register_controller(image, req))
-    return ControllerRegistrationResponse(error_message=None, throttle_time_ms=ctx.throttle_ms)
+    return ControllerRegistrationResponse(error_message="", throttle_time_ms=ctx.throttle_ms)

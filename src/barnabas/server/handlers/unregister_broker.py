@@ -18,4 +18,4 @@ async def unregister_broker(req: UnregisterBrokerRequest, ctx: RequestContext) -
     """Take a broker out of the cluster."""
     schema = ctx.node.changes.schema
     await ctx.node.controller.write(lambda image: decide(image, schema, req.broker_id))
-    return UnregisterBrokerResponse(error_message=None, throttle_time_ms=ctx.throttle_ms)
+    return UnregisterBrokerResponse(error_message="", throttle_time_ms=ctx.throttle_ms)
