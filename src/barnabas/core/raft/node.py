@@ -187,6 +187,7 @@ class RaftNode:
         that it came in on, whose endpoints the answer names.
         """
         self._begin(now_ms)
+        self._replica.connections.expire(now_ms)
         dispatch_request(self._replica, Incoming(token, version, listener), request)
         self._end()
 
