@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from bench import authorization, wire
+from bench import authorization, cluster, wire
 from bench.goals import Measured, Results, verdicts
 from bench.librdkafka import Librdkafka
 from bench.loads import FULL, PARTITIONS, QUICK, Loads, Sizes
@@ -21,7 +21,7 @@ from bench.systems import BarnabasSystem, KafkaSystem, System
 IDLE_S: Final = 5.0
 """How long a node rests before its idle memory is taken."""
 WARM_S: Final = 5.0
-PARTS: Final = ("secured", "plain", "authorization", "spark")
+PARTS: Final = ("secured", "plain", "cluster", "authorization", "spark")
 SYSTEMS: Final[tuple[type[System], ...]] = (KafkaSystem, BarnabasSystem)
 
 
@@ -38,6 +38,9 @@ def main(argv: list[str] | None = None) -> int:
     for kind in SYSTEMS:
         with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as work:
             measure(kind, Path(work), sizes, results[kind.name], parts)
+        if "cluster" in parts:
+            say(f"{kind.name}, a cluster")
+            cluster.measure_cluster(kind.name, cluster.QUICK if args.quick else cluster.FULL, results[kind.name], say)
     kafka, ours = (results[kind.name] for kind in SYSTEMS)
     if "authorization" in parts:
         _authorization(sizes, kafka, ours)

@@ -39,6 +39,20 @@ LOADS: Final = (
     Row("requests-256", "one-record requests, 256 connections", "req/s", 2.2),
     Row("requests-256-p99", "one-record requests, 256 connections, p99", "ms", 1.0, less_is_better=True),
 )
+CLUSTER: Final = (
+    Row("cluster-produce-1k", "3 brokers: produce 1 KB, 3 copies, acks=all", "MB/s", 1.0),
+    Row("cluster-fetch-1k", "3 brokers: fetch 1 KB", "MB/s", 1.0),
+    Row("cluster-latency", "3 brokers: Kafka's EndToEndLatency, acks=all, mean", "ms", 1.0, less_is_better=True),
+    Row("cluster-latency-p99", "3 brokers: Kafka's EndToEndLatency, acks=all, p99", "ms", 1.0, less_is_better=True),
+    Row("failover-controller", "active controller killed: next change of a client", "s", 1 / 3, less_is_better=True),
+    Row("failover-leader", "partition leader killed: next record of a client", "s", 1 / 3, less_is_better=True),
+    Row("create-topics", "create 1,000 topics, 3 copies", "s", 1.0, less_is_better=True),
+    Row("elect-many", "leaders for 1,000 partitions of a killed broker", "s", 1.0, less_is_better=True),
+    Row("start-many", "start 6 nodes with 10,000 partitions", "s", 1.0, less_is_better=True),
+    Row("cluster-rss-controller", "resident memory of a controller", "MB", 1.0, less_is_better=True),
+    Row("cluster-rss-broker", "resident memory of a broker after the loads", "MB", 1.0, less_is_better=True),
+    Row("cluster-rss-many", "resident memory of a broker with 10,000 partitions", "MB", 1.0, less_is_better=True),
+)
 ROWS: Final = (
     Row("start", "start to first answered request, secured node", "s", 0.1, less_is_better=True),
     Row("rss-idle", "resident memory, idle", "MB", 1 / 6, less_is_better=True),
@@ -48,6 +62,7 @@ ROWS: Final = (
     Row("java-consume", "Kafka's ConsumerPerformance, 1 KB", "MB/s", 1.0),
     *_secured(LOADS),
     Row("rss-after-secured", "resident memory after the secured loads", "MB", 1 / 6, less_is_better=True),
+    *CLUSTER,
     Row("authorize", "one authorization, 200,000 ACLs", "µs", 6 / 5.7, less_is_better=True, limit=6.0),
     Row("any-topic", 'the "any topic" check, 200,000 ACLs', "µs", 10_000 / 80_000, less_is_better=True, limit=10_000.0),
 )

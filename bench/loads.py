@@ -142,7 +142,7 @@ class Loads:
         config.write_text("".join(f"{k}={v}\n" for k, v in self._config.items()))
         count = str(self._sizes.records_java)
         for _ in self._rounds("java-produce"):
-            printed = _java(
+            printed = run_java(
                 "org.apache.kafka.tools.ProducerPerformance",
                 *("--topic", "bench-java", "--num-records", count, "--record-size", "1000", "--throughput", "-1"),
                 *("--command-config", str(config), "--command-property", "acks=all"),
@@ -150,7 +150,7 @@ class Loads:
             rates = re.findall(r"records sent, ([\d.]+) records/sec", printed)
             self._results.setdefault("java-produce", Measured()).values.append(float(rates[-1]) * 1000 / 1e6)
         for number in self._rounds("java-consume"):
-            printed = _java(
+            printed = run_java(
                 "org.apache.kafka.tools.ConsumerPerformance",
                 *("--topic", "bench-java", "--num-records", count, "--group", f"perf-{number}"),
                 *("--bootstrap-server", self._config["bootstrap.servers"], "--command-config", str(config)),
@@ -201,7 +201,8 @@ def _raise(outcomes: Mapping[Any, ApiError | None]) -> None:
             raise refused
 
 
-def _java(main_class: str, *args: str) -> str:
+def run_java(main_class: str, *args: str) -> str:
+    """Run a main class of Kafka's and give what it printed; RuntimeError when it fails."""
     done = subprocess.run(
         [java(), "-Xmx512M", "-cp", kafka_classpath(), main_class, *args],
         capture_output=True,

@@ -156,7 +156,7 @@ class RawAdmin(Worker):
                 return True
             item.unsure(value)
             for code in codes - {ErrorCode.NONE}:
-                self.history.error(self.name, code.name)
+                self.history.refuse(self.name, f"{kind} {name}: {code.name}")
             await asyncio.sleep(PAUSE_SECONDS)
         self.history.error(self.name, f"gave up on {kind} after {TRIES} tries")
         return False
@@ -230,7 +230,7 @@ class LibrdkafkaAdmin(Worker):
             self.history.changes += 1
 
     def _failed(self, e: confluent_kafka.KafkaException) -> None:
-        self.history.error(self.name, e.args[0].name())
+        self.history.refuse(self.name, e.args[0].name())
         self.stopping.wait(PAUSE_SECONDS)
 
 

@@ -130,7 +130,7 @@ class OwnConsumer(Worker):
                 await self._member()
             except (ApiError, ChannelError) as e:
                 # What an application does that is not written to live through everything: it starts again.
-                self.history.error(self.name, str(e))
+                self.history.refuse(self.name, str(e))
                 await asyncio.sleep(0.2)
 
     async def _member(self) -> None:

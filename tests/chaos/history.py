@@ -99,6 +99,8 @@ class History:
         """By kind (topic, config, ...) and name."""
         self.changes = 0
         """Admin changes that were acknowledged."""
+        self.refused: list[str] = []
+        """Requests that an application saw fail, though its library had tried again where that makes sense."""
         self.errors: Counter[str] = Counter()
         """What clients were told that was no success, by client and error."""
         self.surprises: list[str] = []
@@ -128,6 +130,11 @@ class History:
         with self._lock:
             self.committed.append(Committed(group, partition, offset))
             self._highest[group, partition] = max(offset, self.highest_commit(group, partition))
+
+    def refuse(self, client: str, what: str) -> None:
+        """Take down that a client's application saw a request fail."""
+        self.refused.append(f"{client}: {what}, {self.now():.1f} s into the run")
+        self.error(client, what)
 
     def error(self, client: str, what: str) -> None:
         """Take down that a client was told of an error."""

@@ -70,7 +70,7 @@ class LibrdkafkaProducer(Worker):
                 )
             else:
                 self.history.failed.append((partition, mark, error.name()))
-                self.history.error(self.name, error.name())
+                self.history.refuse(self.name, error.name())
 
         while True:
             try:
@@ -143,6 +143,6 @@ class OwnProducer(Worker):
             written = await delivery
         except Exception as e:  # noqa: BLE001  whatever the reason, it is what the client was told
             self.history.failed.append((partition, mark, str(e)))
-            self.history.error(self.name, str(e))
+            self.history.refuse(self.name, str(e))
         else:
             self.history.acknowledged.append(Acknowledged(partition, mark, written.offset, self.history.now()))

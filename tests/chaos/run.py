@@ -80,7 +80,7 @@ def run(
     producers, consumers, admins = workers(cluster, history, seed, rate)
     for worker in (*producers, *consumers, *admins):
         worker.start()
-    _warm_up(history)
+    warm_up(history)
     nemesis = Nemesis(cluster, history, seed, say, longest_fault_s)
     stopping = threading.Event()
     timer = threading.Timer(seconds, stopping.set)
@@ -95,7 +95,7 @@ def run(
             worker.stop()
         for worker in group:
             worker.join()
-    _catch_up(history)
+    catch_up(history)
     for worker in consumers:
         worker.stop()
     for worker in consumers:
@@ -135,7 +135,7 @@ def workers(
     )
 
 
-def _warm_up(history: History) -> None:
+def warm_up(history: History) -> None:
     """Wait until everybody has begun: a fault in the first connection proves little."""
     until = time.monotonic() + WARM_UP_SECONDS
     while not (history.changes and len({c.group for c in history.consumed}) == 2):
@@ -145,7 +145,7 @@ def _warm_up(history: History) -> None:
         time.sleep(0.05)
 
 
-def _catch_up(history: History) -> None:
+def catch_up(history: History) -> None:
     """Give the groups time to read what there is; what they do not read is for the checks."""
     until = time.monotonic() + CATCH_UP_SECONDS
     while unread(history, Outcome({})) and time.monotonic() < until:

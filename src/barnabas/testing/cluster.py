@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import uvloop
 
+from barnabas.model.acl import AclBinding
 from barnabas.server.dev_node import DevFiles, prepare_secured, write_client_configs
 from barnabas.server.node import Node
 from barnabas.testing.admin import NodeAdmin
@@ -97,6 +98,11 @@ class Cluster:
         return self.node.bootstrap()
 
     @property
+    def ca(self) -> str:
+        """Give the path of the certificate that clients trust."""
+        return str(self.files.ca)
+
+    @property
     def admin(self) -> User:
         """Give the super user."""
         return User(self, "admin", self.files.password.read_text(encoding="ascii").strip())
@@ -112,6 +118,10 @@ class Cluster:
     def run(self, work: Any) -> Any:
         """Run `work(NodeAdmin)`, a coroutine function, on the node's loop and give what it gives."""
         return self._call(work(NodeAdmin(self.node)))
+
+    def create_acl(self, binding: AclBinding) -> None:
+        """Add one rule."""
+        self.run(lambda admin: admin.create_acl(binding))
 
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
         """Make a topic; a dot in a configuration's name is written as two underscores."""

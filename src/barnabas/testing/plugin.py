@@ -1,20 +1,31 @@
-"""The pytest plugin: `barnabas_cluster` for a session, `barnabas` for one test, reset after it.
+"""The pytest plugin: `barnabas_cluster` for a session, `barnabas` for one test, `barnabas_clusters` for any shape.
 
 def test_orders(barnabas):
     alice = barnabas.as_user("alice").allow("write", "topic", "orders")
     barnabas.create_topic("orders")
     producer = confluent_kafka.Producer(alice.librdkafka)
+
+
+def test_a_broker_dies(barnabas_clusters):
+    cluster = barnabas_clusters(controllers=3, brokers=3, processes=True)
+    cluster.create_topic("orders", partitions=3)
+    cluster.leader("orders", 0).kill()
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol, overload
 
 import pytest
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from barnabas.testing.cluster import Cluster
+    from barnabas.testing.local import LocalCluster
+    from barnabas.testing.nodes import Shape
+    from barnabas.testing.processes import ProcessCluster
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +49,38 @@ def barnabas(barnabas_cluster: Cluster) -> Iterator[Cluster]:
     """The cluster for one test: empty at its begin, and emptied after it."""
     yield barnabas_cluster
     barnabas_cluster.reset()
+
+
+class MakeCluster(Protocol):
+    """Makes and starts a cluster; it ends with the test. shape: see NodesCluster.
+
+    processes: each node is a process of its own, that can be killed and paused; else all run in the test's.
+    """
+
+    @overload
+    def __call__(self, *, processes: Literal[False] = False, **shape: Unpack[Shape]) -> LocalCluster: ...
+    @overload
+    def __call__(self, *, processes: Literal[True], **shape: Unpack[Shape]) -> ProcessCluster: ...
+
+
+@pytest.fixture
+def barnabas_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeCluster]:
+    """Makes clusters of any shape: see MakeCluster."""
+    from barnabas.testing.local import LocalCluster
+    from barnabas.testing.processes import ProcessCluster
+
+    _log_by_logging()
+    made: list[LocalCluster | ProcessCluster] = []
+
+    def make(*, processes: bool = False, **shape: Unpack[Shape]) -> LocalCluster | ProcessCluster:
+        kind = ProcessCluster if processes else LocalCluster
+        made.append(kind(tmp_path_factory.mktemp("cluster"), **shape))
+        made[-1].start()
+        return made[-1]
+
+    yield make  # type: ignore[misc]  # one function serves both overloads
+    for cluster in made:
+        cluster.close()
 
 
 def _log_by_logging() -> None:

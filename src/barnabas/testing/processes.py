@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol, Unpack
 
-from barnabas.model.config import parse_properties
-from barnabas.server.dev_node import SUPER_USER, DevFiles, client_texts
+from barnabas.server.dev_node import DevFiles
 from barnabas.testing.network import Network
-from barnabas.testing.shape import FIRST_CONTROLLER, Address, ClusterPlan, NodePlan
+from barnabas.testing.nodes import NodesCluster, Shape
+from barnabas.testing.shape import NodePlan
 
 START_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 30.0
@@ -217,74 +215,27 @@ class NodeProcess:
         return process.wait() if process is not None else 0
 
 
-class ProcessCluster:
-    """A cluster of processes on loopback. Use it as a context manager, or `start()` and `close()`.
+class ProcessCluster(NodesCluster[NodeProcess]):
+    """A cluster of processes.
 
     with ProcessCluster(tmp_path, controllers=3, brokers=3) as cluster:
         cluster.node(1).kill()
     """
 
     def __init__(
-        self,
-        directory: Path,
-        *,
-        controllers: int = 0,
-        brokers: int = 0,
-        combined: int = 0,
-        plaintext: bool = False,
-        dynamic: bool = False,
-        racks: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None,
-        features: Mapping[str, int] | None = None,
-        software: Callable[[int], Software] | None = None,
-        proxied: bool = False,
-        first_port: int = 0,
+        self, directory: Path, *, software: Callable[[int], Software] | None = None, **shape: Unpack[Shape]
     ) -> None:
-        """Write and format everything; nothing runs yet.
+        """Write and format everything; nothing runs yet. software: what the node with that id runs, ours by default.
 
-        directory: everything goes there, and `close` leaves it. controllers, brokers, combined: how many nodes of each
-        kind. plaintext: no TLS, no login, no ACLs. dynamic: voters may change (KIP-853). racks: of the brokers, in
-        turn. properties, features: see ClusterPlan. software: what the node with that id runs, ours by default.
-        proxied: everybody connects through `network`, that tests make bad. first_port: clients' ports are this one and
-        those after it; 0 for any.
+        The rest is as NodesCluster has it.
         """
-        self.plan = ClusterPlan(
-            directory, plaintext=plaintext, dynamic=dynamic, properties=properties, features=features
-        )
-        self.nodes: dict[int, NodeProcess] = {}
-        self._racks = tuple(racks)
         self._software = software or (lambda node_id: Barnabas())
-        self._network = Network(self._processes) if proxied else None
-        self._next_port = first_port
-        plans = [self._planned(i, broker=True, controller=True) for i in range(1, combined + 1)]
-        plans += [
-            self._planned(i, broker=True, controller=False) for i in range(len(plans) + 1, len(plans) + brokers + 1)
-        ]
-        plans += [
-            self._planned(i, broker=False, controller=True)
-            for i in range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers)
-        ]
-        self.plan.add(plans, voters=True)
-        for plan in plans:
-            self._make(plan)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[NodeProcess]:
-        return iter(self.nodes.values())
+        super().__init__(directory, **shape)
 
     def start(self) -> None:
         """Start every node that is down, controllers first, and wait until all serve; none is left when one fails."""
         atexit.register(self.close)  # also when the test run is broken off
-        if self._network is not None and not self._network.running:
-            self._network.start(node.plan for node in self)
+        self._start_network()
         try:
             started = [n for n in dict.fromkeys(self.controllers + self.brokers) if not n.running]
             for node in started:
@@ -312,92 +263,17 @@ class ProcessCluster:
         if self._network is not None:
             self._network.stop()
 
-    def delete(self) -> None:
-        """Close, and delete the directory."""
-        self.close()
-        shutil.rmtree(self.plan.files.directory, ignore_errors=True)
-
-    def node(self, node_id: int) -> NodeProcess:
-        """Give one node."""
-        return self.nodes[node_id]
-
-    @property
-    def network(self) -> Network:
-        """Give the network between the nodes; ValueError when the cluster was not made with proxied=True."""
-        if self._network is None:
-            raise ValueError("nothing stands between the nodes of this cluster: make it with proxied=True")
-        return self._network
-
-    @property
-    def brokers(self) -> list[NodeProcess]:
-        """Give the nodes that serve clients."""
-        return [n for n in self.nodes.values() if n.plan.client is not None]
-
-    @property
-    def controllers(self) -> list[NodeProcess]:
-        """Give the nodes that vote on metadata."""
-        return [n for n in self.nodes.values() if n.plan.controller is not None]
-
-    @property
-    def bootstrap(self) -> str:
-        """Give every broker's host:port for clients."""
-        return self.plan.bootstrap()
-
-    def add_broker(self, *, rack: str | None = None) -> NodeProcess:
-        """Add a broker with the next id; it is not started."""
-        node_id = max((n.node_id for n in self.brokers), default=0) + 1
-        return self._grow(self._planned(node_id, broker=True, controller=False, rack=rack))
-
-    def add_controller(self) -> NodeProcess:
-        """Add a controller to a dynamic quorum, an observer until it is made a voter; it is not started."""
-        if not self.plan.dynamic:
-            raise ValueError("the voters of this cluster are fixed: make it with dynamic=True")
-        node_id = max([FIRST_CONTROLLER - 1, *(n.node_id for n in self.controllers)]) + 1
-        return self._grow(self._planned(node_id, broker=False, controller=True))
-
-    def client(self, user: str = SUPER_USER, password: str = "", bootstrap: str = "") -> dict[str, str]:
-        """Give client settings in Java's spelling. bootstrap: other than all brokers."""
-        return parse_properties(self.client_texts(user, password, bootstrap)["java"])
-
-    def librdkafka(self, user: str = SUPER_USER, password: str = "", bootstrap: str = "") -> dict[str, Any]:
-        """Give client settings in librdkafka's spelling."""
-        return dict(parse_properties(self.client_texts(user, password, bootstrap)["librdkafka"]))
-
-    def client_texts(self, user: str = SUPER_USER, password: str = "", bootstrap: str = "") -> dict[str, str]:
-        """Give client settings as texts, in the spelling of each family: java, librdkafka, python."""
-        ca = None if self.plan.plaintext else str(self.plan.files.ca)
-        return client_texts(bootstrap or self.bootstrap, ca, user, password or self.plan.secrets.admin)
-
     def check(self) -> None:
         """Fail by NodeProcessError when a node has ended by itself."""
-        for node in self.nodes.values():
+        for node in self:
             node.check()
 
     def logs(self) -> str:
         """Give the last lines of every node's log, for the message of a failed test."""
         return "\n".join(f"--- node {n.node_id} ({n.plan.roles}, {n.state})\n{n.log_tail()}" for n in self)
 
-    def _planned(self, node_id: int, *, broker: bool, controller: bool, rack: str | None = None) -> NodePlan:
-        client = None
-        if broker:
-            client = Address.free(proxied=self._network is not None, wanted=self._next_port)
-            self._next_port += bool(self._next_port)
-            if rack is None and self._racks:
-                rack = self._racks[(node_id - 1) % len(self._racks)]
-        return NodePlan(node_id, client, Address.free(proxied=self._network is not None) if controller else None, rack)
-
-    def _grow(self, plan: NodePlan) -> NodeProcess:
-        self.plan.add([plan], voters=False)
-        return self._make(plan)
-
     def _make(self, plan: NodePlan) -> NodeProcess:
-        self.plan.write(plan)
-        self.plan.format(plan)
-        node = NodeProcess(plan, self.plan.files.node(plan.node_id), self._software(plan.node_id))
-        self.nodes[plan.node_id] = node
-        if self._network is not None and self._network.running:
-            self._network.add(plan)
-        return node
+        return NodeProcess(plan, self.plan.files.node(plan.node_id), self._software(plan.node_id))
 
-    def _processes(self) -> dict[int, int]:
-        return {node.pid: node.node_id for node in self if node.running}
+    def _make_network(self) -> Network:
+        return Network(lambda: {node.pid: node.node_id for node in self if node.running})

@@ -24,6 +24,8 @@ FIRST_CONTROLLER: Final = 101
 CONTROLLER: Final = "CONTROLLER"
 BROKER_USER: Final = "broker"
 CONTROLLER_USER: Final = "controller"
+PATIENT: Final = {"controller.quorum.request.timeout.ms": "5000", "initial.broker.registration.timeout.ms": "240000"}
+"""A machine that runs many nodes may be slow to start them; neither setting makes anything quicker or slower else."""
 _SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -207,6 +209,7 @@ class ClusterPlan:
             "transaction.state.log.replication.factor": copies,
             "transaction.state.log.min.isr": "2" if copies == "3" else "1",
             "group.initial.rebalance.delay.ms": "0",
+            **PATIENT,
         }
         return found if self.plaintext else {**found, **self._security(node)}
 

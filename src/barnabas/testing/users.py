@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from barnabas.client.config import ClientConfig
 from barnabas.model.acl import AclBinding, AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from barnabas.model.config import parse_properties
 from barnabas.server.dev_node import client_texts
 
-if TYPE_CHECKING:
-    from barnabas.testing.cluster import Cluster
-
 _TYPES: Final = {t.name.lower(): t for t in ResourceType}
+
+
+class Home(Protocol):
+    """The cluster that a user belongs to."""
+
+    @property
+    def bootstrap(self) -> str:
+        """Give host:port for clients."""
+        ...
+
+    @property
+    def ca(self) -> str | None:
+        """Give the path of the certificate that clients trust; None where nothing is encrypted."""
+        ...
+
+    def create_acl(self, binding: AclBinding) -> None:
+        """Add one rule."""
 
 
 class User:
     """Who connects. The configurations differ only in how each family of clients spells them."""
 
-    def __init__(self, cluster: Cluster, name: str, password: str) -> None:
-        self._cluster = cluster
+    def __init__(self, home: Home, name: str, password: str) -> None:
+        self._home = home
         self.name = name
         self.password = password
 
@@ -33,8 +47,7 @@ class User:
         return f"User:{self.name}"
 
     def _texts(self) -> dict[str, str]:
-        ca = str(self._cluster.files.ca)
-        return client_texts(self._cluster.bootstrap, ca, self.name, self.password)
+        return client_texts(self._home.bootstrap, self._home.ca, self.name, self.password)
 
     @property
     def librdkafka(self) -> dict[str, Any]:
@@ -89,5 +102,5 @@ class User:
             AclOperation[operation.upper()],
             permission,
         )
-        self._cluster.run(lambda admin: admin.create_acl(binding))
+        self._home.create_acl(binding)
         return self
