@@ -29,7 +29,6 @@ from barnabas.server.publishers import Publisher
 from barnabas.server.publishers.topics import TopicPublisher
 from barnabas.server.replica_manager import ReplicaManager
 from barnabas.server.replica_metrics import publish_replica_metrics
-from barnabas.server.replica_reports import ReplicaReports
 from barnabas.server.router import Router
 from barnabas.server.topic_creation import TopicCreation
 from barnabas.wire.compression import Compression
@@ -85,19 +84,10 @@ class Broker:
             offline_dirs=self._offline_directory_ids,
             cordoned_dirs=self._cordoned_directory_ids,
         )
-        self.reports = ReplicaReports(
-            config.node_id,
-            node.channel,
-            directory_of=self._directory_id_of,
-            broker_epoch=lambda: self.lifecycle.epoch,
-        )
         self.router = Router(BROKER, listener="broker", forward=node.channel.forward)
         self.topic_creation = TopicCreation(config, node.channel, node.image, node.next_image)
         self.producer_ids = ProducerIds(self._allocate, self._producer_ids_wanted)
-        self.publishers: Sequence[Publisher] = (
-            TopicPublisher(self.replicas, self.groups, node.metrics),
-            self.reports,
-        )
+        self.publishers: Sequence[Publisher] = (TopicPublisher(self.replicas, self.groups, node.metrics),)
         publish_group_metrics(node.metrics.registry, self.groups)
         publish_replica_metrics(node.metrics.registry, self.replicas)
         publish_node_metrics(
@@ -125,7 +115,6 @@ class Broker:
         """Begin what a broker does all the time."""
         node = self._node
         node.watch(self.lifecycle.run(), "heartbeats")
-        node.watch(self.reports.run(), "replica reports")
         work = LogWork(passes(node.config, node.log_dirs), node.config["log.initial.task.delay.ms"])
         node.watch(work.run(), "log work")
 
@@ -169,10 +158,6 @@ class Broker:
 
     def _producer_ids_wanted(self) -> AllocateProducerIdsRequest:
         return AllocateProducerIdsRequest(broker_id=self._node.config.node_id, broker_epoch=self.lifecycle.epoch)
-
-    def _directory_id_of(self, tp: TopicPartition) -> Uuid | None:
-        directory = self._node.log_dirs.directory_of(tp)
-        return directory.directory_id if directory is not None else None
 
     def _offline_directory_ids(self) -> list[Uuid]:
         return [d.directory_id for d in self._node.log_dirs.offline if d.directory_id is not None]

@@ -17,9 +17,11 @@ from barnabas.model.metrics import mbean
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.server.awaited_followers import AwaitedFollowers
 from barnabas.server.isr_changes import IsrChanges
+from barnabas.server.log_dir_moves import LogDirMoves
 from barnabas.server.partitions import Partition, Partitions, ReplicaEvents, RoleChange
 from barnabas.server.purgatory import Purgatory
 from barnabas.server.replica_fetchers import ReplicaFetchers
+from barnabas.server.replica_reports import ReplicaReports
 from barnabas.server.replication_quota import ReplicationQuota
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from barnabas.core.metadata.image import MetadataImage
     from barnabas.model.metrics import Metrics
     from barnabas.model.ports import Clock
+    from barnabas.model.uuid import Uuid
     from barnabas.server.config import NodeConfig
     from barnabas.server.controller_channel import ControllerChannel
     from barnabas.storage.log_dirs import LogDirs
@@ -50,6 +53,7 @@ class ReplicaManager:
     ) -> None:
         """image: the metadata as this node has taken it up; broker_epoch: of its registration at the moment."""
         self._image = image
+        self._running = False
         self._rack: str | None = config["broker.rack"]
         windows = {
             "window_ms": config["replication.quota.window.size.seconds"] * 1000,
@@ -85,13 +89,26 @@ class ReplicaManager:
             bytes_in=metrics.meter(_topic_metric("ReplicationBytesInPerSec")),
         )
         self._clock = clock
-        self._tasks: list[asyncio.Task[None]] = []
+        self._log_dirs = log_dirs
+        self.reports = ReplicaReports(
+            config.node_id, channel, directory_of=self._directory_of, broker_epoch=broker_epoch
+        )
+        self.moving_quota = ReplicationQuota(
+            clock,
+            config.node_id,
+            None,
+            window_ms=config["alter.log.dirs.replication.quota.window.size.seconds"] * 1000,
+            windows=config["alter.log.dirs.replication.quota.window.num"],
+        )
+        at_once = config["num.replica.alter.log.dirs.threads"] or len(log_dirs.directories)
+        self.moves = LogDirMoves(log_dirs, self.partitions, self.moving_quota, self.reports.assign, at_once)
         self._take(config)
 
     def _take(self, config: NodeConfig) -> None:
         self.partitions.max_lag_ms = config["replica.lag.time.max.ms"]
         self.leader_quota.limit(config["leader.replication.throttled.rate"])
         self.follower_quota.limit(config["follower.replication.throttled.rate"])
+        self.moving_quota.limit(config["replica.alter.log.dirs.io.max.bytes.per.second"])
         selector = config["replica.selector.class"]
         self._select = SELECTORS[selector] if selector else None
 
@@ -112,6 +129,11 @@ class ReplicaManager:
                 awaited.update(partition.replicas if partition.is_leader else ())
             else:
                 self.fetchers.follow(partition)
+            if left:
+                self.moves.cancel(partition.tp)
+            elif self._running:
+                self.moves.resume(partition)
+        self.reports.publish(delta, image)
         if changes:
             self.fetchers.stop_idle()
             self.awaited.elected(awaited)
@@ -121,12 +143,18 @@ class ReplicaManager:
 
     async def run(self) -> None:
         """Fetch, watch over the ISRs and have them changed, until cancelled."""
+        self._running = True
         self.fetchers.start()
+        for partition in self.partitions:
+            self.moves.resume(partition)
         try:
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.reports.run(), name="replica reports")
                 tasks.create_task(self.isr_changes.run(), name="ISR changes")
                 tasks.create_task(self._shrink_isrs(), name="ISR expiration")
         finally:
+            self._running = False
+            await self.moves.close()
             await self.fetchers.close()
 
     async def _shrink_isrs(self) -> None:
@@ -134,6 +162,12 @@ class ReplicaManager:
             # Twice in the time that a follower has, so that one is out after one and a half of it at most.
             await asyncio.sleep(self.partitions.max_lag_ms / 2000)
             self.partitions.shrink_isrs()
+
+    def _directory_of(self, tp: TopicPartition) -> Uuid | None:
+        if tp in self.moves:
+            return None
+        directory = self._log_dirs.directory_of(tp)
+        return directory.directory_id if directory is not None else None
 
     def _isr_decided(self, change: IsrChange, failed: bool) -> None:
         meter = self._failed_changes if failed else self._decided.get(change)

@@ -44,6 +44,10 @@ def publish_replica_metrics(metrics: Metrics, replicas: ReplicaManager) -> None:
     }
     for name, read in fetcher_metrics.items():
         metrics.gauge(mbean("kafka.server", type="ReplicaFetcherManager", name=name, clientId="Replica"), read)
+    metrics.gauge(
+        mbean("kafka.server", type="ReplicaAlterLogDirsManager", name="MaxLag", clientId="ReplicaAlterLogDirs"),
+        replicas.moves.lag,
+    )
     waiting = {"Produce": replicas.writes, "Fetch": replicas.fetches, "DeleteRecords": replicas.deletions}
     for operation, purgatory in waiting.items():
         _purgatory(metrics, operation, purgatory)

@@ -24,6 +24,8 @@ LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 DELETE_SUFFIX: Final = "-delete"
 STRAY_SUFFIX: Final = "-stray"
+FUTURE_SUFFIX: Final = "-future"
+"""Of a copy that is to take the place of a log in another directory (KIP-113)."""
 _MAX_NAME: Final = 255
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 _RENAMED: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)\.[^.]+(?P<suffix>-delete|-stray|-future)")
@@ -39,6 +41,14 @@ def partition_of(name: str) -> TopicPartition | None:
     return TopicPartition(match["topic"], int(match["partition"])) if match is not None else None
 
 
+def future_of(name: str) -> TopicPartition | None:
+    """Give the partition that a directory of this name holds a future log of; None for any other name."""
+    match = _RENAMED.fullmatch(name)
+    if match is None or match["suffix"] != FUTURE_SUFFIX:
+        return None
+    return TopicPartition(match["topic"], int(match["partition"]))
+
+
 def suffix_of(name: str) -> str | None:
     """Give `-delete`, `-stray` or `-future` when a log was renamed to be so, else None."""
     match = _RENAMED.fullmatch(name)
@@ -46,7 +56,7 @@ def suffix_of(name: str) -> str | None:
 
 
 def renamed(partition: TopicPartition, suffix: str) -> str:
-    """Give a name for a log that is on its way out, which never existed before and fits in a directory entry."""
+    """Give a name for a log that is on its way, in or out, which never existed before and fits in a directory entry."""
     tail = f"-{partition.partition}.{uuid4().hex}{suffix}"
     return partition.topic[: _MAX_NAME - len(tail)] + tail
 

@@ -2,7 +2,7 @@
 
 Kafka's LogManager. Nothing here runs by itself: the `*_pass` methods are the background work, which the server calls
 on worker threads at the intervals of its configuration. The metadata log lies in one of the directories, but is the
-raft driver's.
+raft driver's. A log that moves to another directory has a future log there, which takes its place in the end (KIP-113).
 """
 
 from __future__ import annotations
@@ -28,7 +28,16 @@ from barnabas.storage.environment import DelayedDeletes, LogEnvironment
 from barnabas.storage.fs import FileSystem, OsFileSystem
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_dir import DELETE_SUFFIX, STRAY_SUFFIX, LogDir, partition_of, renamed, suffix_of
+from barnabas.storage.log_dir import (
+    DELETE_SUFFIX,
+    FUTURE_SUFFIX,
+    STRAY_SUFFIX,
+    LogDir,
+    future_of,
+    partition_of,
+    renamed,
+    suffix_of,
+)
 from barnabas.storage.log_loader import open_log
 from barnabas.storage.meta_properties import MetaPropertiesError
 from barnabas.storage.partition_metadata import InconsistentTopicIdError
@@ -74,6 +83,8 @@ class LogDirs:
         self._lock = threading.RLock()
         self._logs: dict[TopicPartition, Log] = {}
         self._in_dir: dict[Path, dict[TopicPartition, Log]] = {path: {} for path in paths}
+        self._futures: dict[TopicPartition, Log] = {}
+        self._preferred: dict[TopicPartition, Path] = {}
         self._compaction = Compaction(self._cleaned)
         self.topic_config = topic_config
         """Gives a topic's configuration, overrides over the node's defaults."""
@@ -155,9 +166,33 @@ class LogDirs:
             if is_stray(tp, opened.topic_id):
                 self._rename_away(opened, STRAY_SUFFIX)
             elif tp in self._logs:
-                raise MetaPropertiesError(f"{tp} is in both {self._logs[tp].dir} and {opened.dir}; delete one of them")
+                self._choose(directory, self._logs[tp], opened)
             else:
                 self._add(directory, opened)
+        for name in names:
+            tp = future_of(name)
+            if tp is not None:
+                self._load_future(directory, name, tp)
+
+    def _choose(self, directory: LogDir, first: Log, second: Log) -> None:
+        """Keep the longer of two logs of one partition, one of which was moving when this node ended."""
+        tp = first.topic_partition
+        if first.topic_id is None or first.topic_id != second.topic_id:
+            raise MetaPropertiesError(f"{tp} is in both {first.dir} and {second.dir}; delete one of them")
+        shorter = min(first, second, key=lambda one: one.log_end_offset)
+        log.warning("two logs of one partition", partition=str(tp), set_aside=str(shorter.dir))
+        if shorter is first:
+            del self._in_dir[first.dir.parent][tp]
+            self._add(directory, second)
+        self._rename_away(shorter, STRAY_SUFFIX)
+
+    def _load_future(self, directory: LogDir, name: str, tp: TopicPartition) -> None:
+        """Open a future log; one whose partition has moved on is left to die."""
+        if tp in self._futures:
+            self.deletes.add(self._clock.monotonic_ms(), [directory.path / name])
+            return
+        path, config = directory.path / name, self.topic_config(tp.topic)
+        self._futures[tp] = open_log(self._env, path, tp, config, clean=directory.was_clean)
 
     def _open_found(self, directory: LogDir, tp: TopicPartition) -> Log:
         try:
@@ -198,6 +233,11 @@ class LogDirs:
         with self._lock:
             return list(self._in_dir[directory.path].values())
 
+    def find_directory(self, path: str) -> LogDir | None:
+        """Give the directory of that path, as `log.dirs` spells it or in full; None when it is none of ours."""
+        wanted = Path(path).absolute()
+        return next((d for d in self.directories if d.path.absolute() == wanted), None)
+
     def _directory(self, path: Path) -> LogDir | None:
         return next((d for d in self.directories if d.path == path), None)
 
@@ -221,7 +261,7 @@ class LogDirs:
             if directory is None or directory.offline is not None:
                 return
             directory.offline = error
-            lost = self.logs_in(directory)
+            lost = self.logs_in(directory) + self.futures_in(directory)
             for one in lost:
                 one.mark_offline()
         log.error("log directory offline", dir=str(path), reason=str(error), logs=len(lost))
@@ -255,7 +295,7 @@ class LogDirs:
                         ErrorCode.INCONSISTENT_TOPIC_ID, f"{tp} is here with the id {found.topic_id}, not {topic_id}"
                     )
                 return found
-            directory = self._directory_for_new(directory_id)
+            directory = self._directory_for_new(directory_id, self._preferred.pop(tp, None))
             try:
                 # Checkpoints of a log that had the name before say nothing of this one.
                 created = open_log(self._env, directory.path / str(tp), tp, config, topic_id=topic_id)
@@ -271,8 +311,10 @@ class LogDirs:
         self._logs[one.topic_partition] = one
         self._in_dir[directory.path][one.topic_partition] = one
 
-    def _directory_for_new(self, directory_id: Uuid | None) -> LogDir:
+    def _directory_for_new(self, directory_id: Uuid | None, preferred: Path | None) -> LogDir:
         online = self.online
+        if preferred is not None and directory_id in (None, *RESERVED_UUIDS):
+            online = [d for d in online if d.path == preferred] or online
         if directory_id is not None and directory_id not in RESERVED_UUIDS:
             online = [d for d in online if d.directory_id == directory_id] or online
         if not online:
@@ -281,6 +323,7 @@ class LogDirs:
 
     def delete(self, tp: TopicPartition) -> None:
         """Delete a partition's log: renamed at once, its files go after `file.delete.delay.ms`."""
+        self.drop_future(tp)
         with self._lock:
             gone = self._logs.pop(tp, None)
             if gone is not None:
@@ -304,9 +347,66 @@ class LogDirs:
             delay = min(gone.config.file_delete_delay_ms, self._settings.file_delete_delay_ms)
             self.deletes.add(self._clock.monotonic_ms() + delay, [target])
 
+    # -- moving between directories
+
+    def prefer(self, tp: TopicPartition, directory: LogDir) -> None:
+        """Make the log of a partition there, should it be made one day and nobody say where."""
+        if tp not in self._logs:
+            self._preferred[tp] = directory.path
+
+    @property
+    def futures(self) -> Mapping[TopicPartition, Log]:
+        """Give the future logs, by the partition whose log they are to replace."""
+        return self._futures
+
+    def futures_in(self, directory: LogDir) -> list[Log]:
+        """Give the future logs of a directory."""
+        return [one for one in list(self._futures.values()) if one.dir.parent == directory.path]
+
+    def make_future(self, tp: TopicPartition, directory: LogDir) -> Log:
+        """Make an empty log that is to take the place of a partition's; ApiError when that directory fails."""
+        current = self._logs[tp]
+        path = directory.path / renamed(tp, FUTURE_SUFFIX)
+        try:
+            made = open_log(self._env, path, tp, current.config, topic_id=current.topic_id)
+        except OSError as e:
+            self._failed(directory.path, e)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"making a future log of {tp} failed: {e}") from e
+        with self._lock:
+            self._futures[tp] = made
+        return made
+
+    def drop_future(self, tp: TopicPartition) -> None:
+        """Delete a partition's future log, if it has one."""
+        with self._lock:
+            gone = self._futures.pop(tp, None)
+        if gone is not None and not gone.is_offline:
+            self._rename_away(gone, DELETE_SUFFIX)
+
+    def promote(self, tp: TopicPartition) -> Log:
+        """Let the future log take the place of the current one, which is deleted; gives it. OSError, or ApiError."""
+        with self._lock:
+            future, current = self._futures[tp], self._logs[tp]
+            future.check_usable()
+            future.flush()
+            target = future.dir.with_name(str(tp))
+            with future.lock:
+                self._fs.rename(future.dir, target)
+                future.moved_to(target)
+            self._fs.fsync_dir(target.parent)
+            # Should we end here, the next start finds two logs, and keeps the longer.
+            self._rename_away(current, DELETE_SUFFIX)
+            del self._futures[tp]
+            del self._in_dir[self._path_of(current, tp)][tp]
+            self._logs[tp] = self._in_dir[target.parent][tp] = future
+            return future
+
+    def _path_of(self, current: Log, tp: TopicPartition) -> Path:
+        return next(path for path, logs in self._in_dir.items() if logs.get(tp) is current)
+
     def update_config(self, topic: str, config: LogConfig) -> None:
         """Give the open logs of a topic another configuration."""
-        for tp, one in list(self._logs.items()):
+        for tp, one in [*self._logs.items(), *self._futures.items()]:
             if tp.topic == topic:
                 one.update_config(config)
 
@@ -384,10 +484,11 @@ class LogDirs:
             if clean:
                 self._on(directory, lambda d=directory: self._close_dir(d, broker_epoch))  # type: ignore[misc]
             else:
-                for one in self.logs_in(directory):
+                for one in self.logs_in(directory) + self.futures_in(directory):
                     one.close(clean=False)
         with self._lock:
             self._logs.clear()
+            self._futures.clear()
             for logs in self._in_dir.values():
                 logs.clear()
         self.release()
@@ -395,7 +496,8 @@ class LogDirs:
     def _close_dir(self, directory: LogDir, broker_epoch: int) -> None:
         # Side by side, because the disk takes many syncs together almost as fast as one.
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
-            for done in [pool.submit(one.close) for one in self.logs_in(directory)]:
+            logs = self.logs_in(directory) + self.futures_in(directory)
+            for done in [pool.submit(one.close) for one in logs]:
                 done.result()
         self._write_checkpoints(directory)
         if directory.offline is None:

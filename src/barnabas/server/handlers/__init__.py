@@ -30,6 +30,7 @@ BROKER: Final = (
     "offset_for_leader_epoch",
     "describe_acls",
     "describe_configs",
+    "alter_replica_log_dirs",
     "describe_log_dirs",
     "sasl_authenticate",
     "delete_groups",

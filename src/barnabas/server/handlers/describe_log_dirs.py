@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
 
 
+UNKNOWN_LAG = -1
+
+
 @handles(DescribeLogDirsRequest, authz=BY_HANDLER)
 def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
     """Tell each directory's space, and the sizes of the partitions asked for (all, when none is named)."""
@@ -53,12 +56,17 @@ def _directory(
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for log in sorted(ctx.node.log_dirs.logs_in(directory), key=lambda one: one.topic_partition):
+    log_dirs = ctx.node.log_dirs
+    found = [(log, False) for log in log_dirs.logs_in(directory)]
+    found += [(log, True) for log in log_dirs.futures_in(directory)]
+    for log, is_future in sorted(found, key=lambda one: one[0].topic_partition):
         tp = log.topic_partition
         if wanted(tp):
-            lag = max(0, log.high_watermark - log.log_end_offset)
-            topics.setdefault(tp.topic, []).append(
-                DescribeLogDirsPartition(partition_index=tp.partition, partition_size=log.size, offset_lag=lag)
+            current = log_dirs.get(tp) if is_future else log
+            lag = current.log_end_offset - log.log_end_offset if current is not None else UNKNOWN_LAG
+            partition = DescribeLogDirsPartition(
+                partition_index=tp.partition, partition_size=log.size, offset_lag=lag, is_future_key=is_future
             )
-    result.topics = [DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()]
+            topics.setdefault(tp.topic, []).append(partition)
+    result.topics = [DescribeLogDirsTopic(name=name, partitions=those) for name, those in topics.items()]
     return result
