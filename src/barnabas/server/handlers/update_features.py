@@ -26,13 +26,22 @@ async def update_features(req: UpdateFeaturesRequest, ctx: RequestContext) -> Up
     for update in req.feature_updates:
         # Version 0 knows no kinds; its allow_downgrade is passed over, as in Kafka: the default stands.
         updates[update.feature] = (update.max_version_level, UpgradeType.of(update.upgrade_type))
-    config = ctx.node.config
+    config, driver = ctx.node.config, ctx.node.controller.driver
+
+    def upgrade_kraft(level: int, validate_only: bool) -> None:
+        try:
+            driver.upgrade_kraft_version(level, validate_only=validate_only)
+        except ValueError as e:
+            raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, str(e)) from e
+
     error = await ctx.node.controller.write(
         lambda image: decide(
             image,
             updates,
             node_id=config.node_id,
+            voters=driver.node.control.voters.last.value.node_ids,
             kraft_version=ctx.node.changes.kraft_version(),
+            upgrade_kraft=upgrade_kraft,
             static_min_insync_replicas=config["min.insync.replicas"],
             validate_only=req.validate_only,
         )
