@@ -64,5 +64,8 @@ spark: $(STAMP) ## the Spark source and sink, and the demo
 sim: $(STAMP) ## seeded simulations, SEEDS seeds from SEED on
 	BARNABAS_SEED=$(SEED) BARNABAS_SEEDS=$(SEEDS) $(BIN)/python -m pytest -q -m sim
 
+chaos: $(STAMP) ## kill, pause and part the nodes of a cluster for CHAOS_MINUTES (10) while clients work, from CHAOS_SEED
+	$(BIN)/python -m tests.chaos
+
 traces: $(STAMP) ## rewrite the expected halves of tests/traces
 	BARNABAS_REWRITE_TRACES=1 $(BIN)/python -m pytest -q tests -k trace
