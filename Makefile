@@ -1,6 +1,6 @@
 # One entry for people and the build server. `make demo` and `make test` do all the set-up they need.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench messages samples requirements clients spark sim traces docs format
+.PHONY: help setup demo test check bench chaos messages samples requirements clients spark sim traces docs format
 
 VENV := .venv
 BIN := $(VENV)/bin
