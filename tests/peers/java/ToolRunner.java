@@ -74,8 +74,6 @@ public final class ToolRunner {
         DataInputStream requests = new DataInputStream(System.in);
         DataOutputStream answers = new DataOutputStream(new FileOutputStream(FileDescriptor.out));
         System.setIn(IN);
-        System.setOut(new PrintStream(OUT, true, StandardCharsets.UTF_8));
-        System.setErr(new PrintStream(ERR, true, StandardCharsets.UTF_8));
         Exit.setExitProcedure(ToolRunner::exit);
         Exit.setHaltProcedure(ToolRunner::exit);
         Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
@@ -112,6 +110,9 @@ public final class ToolRunner {
     private static int run(String mainClass, String[] arguments, byte[] stdin) throws InterruptedException {
         OUT.target = new ByteArrayOutputStream();
         ERR.target = new ByteArrayOutputStream();
+        // Fresh ones: Kafka's metadata shell closes the one that it printed to.
+        System.setOut(new PrintStream(OUT, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(ERR, true, StandardCharsets.UTF_8));
         IN.source = new ByteArrayInputStream(stdin);
         CODE.set(null);
         HOOKS.clear();
