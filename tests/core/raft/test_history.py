@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.core.raft.history import At, History
@@ -37,6 +37,7 @@ def test_offsets_do_not_go_back() -> None:
         history.add(4, 3)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers()), max_size=20), st.integers(0, 60), st.integers(0, 60))
 def test_it_agrees_with_a_plain_search(entries: list[tuple[int, int]], start: int, asked: int) -> None:
     history, naive = History(-1), {}

@@ -77,4 +77,6 @@ class Connections:
     @property
     def next_due_ms(self) -> int | None:
         """The moment at which `expire` will change something."""
+        if not self._busy:
+            return None
         return min((busy.due_ms for busy in self._busy.values()), default=None)

@@ -42,6 +42,7 @@ class Leader:
     volatile_voters: VoterSet | None = None
     resign_requested: bool = False
     _voter_set: VoterSet | None = None
+    _election: ElectionState | None = None
 
     @property
     def node_id(self) -> int:
@@ -60,11 +61,18 @@ class Leader:
 
     def election(self) -> ElectionState:
         """Give what the disk must hold while in this role."""
-        return ElectionState(self.epoch, self.me.node_id)
+        if self._election is None:
+            self._election = ElectionState(self.epoch, self.me.node_id)
+        return self._election
 
     def grants(self, key: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:
         """Say whether it votes for `key`: never."""
         return False
+
+    @property
+    def is_idle(self) -> bool:
+        """Say whether it owes nobody anything, and is not about to resign."""
+        return not self.parked and self.change is None and not self.resign_requested
 
     def use_voters(self, voters: VoterSet) -> None:
         """Take these for the voters; who no longer votes is an observer."""

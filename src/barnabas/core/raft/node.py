@@ -90,6 +90,7 @@ class RaftNode:
         self._announced_hw: int | None = None
         self._announced_leadership: int | None = None
         self._announced_leader = LeaderAndEpoch(None, -1)
+        self._told_of: Role | None = None
         self._in_flight: Ready | None = None
         if saved == self._replica.role.election():
             self._count_own_vote()
@@ -253,15 +254,16 @@ class RaftNode:
         if isinstance(role, Leader):
             wake_fetches(replica, role, all_of_them=False)
         election = role.election()
+        save = election is not self._saved and election != self._saved
         hw = replica.high_watermark
         leadership = self._new_leadership()
-        leader = self._new_leader(leadership)
+        leader = None if role is self._told_of and leadership is None else self._new_leader(leadership)
         if not (
             out.entries
             or hw != self._announced_hw
             or out.replies
             or out.requests
-            or election != self._saved
+            or save
             or leadership is not None
             or leader is not None
             or out.truncate_to is not None
@@ -269,9 +271,9 @@ class RaftNode:
         ):
             return None
         ready = Ready(
-            election=election if election != self._saved else None,
-            kraft_version=replica.kraft_version,
-            voter_ids=replica.voters.node_ids,
+            election=election if save else None,
+            kraft_version=replica.kraft_version if save else 0,
+            voter_ids=replica.voters.node_ids if save else (),
             truncate_to=out.truncate_to,
             snapshot=out.snapshot,
             entries=tuple(out.entries),
@@ -325,6 +327,13 @@ class RaftNode:
     def _end(self) -> None:
         """Follow up what a step has changed, until nothing more moves."""
         replica = self._replica
+        role = replica.role
+        if isinstance(role, Leader) and role.is_idle and replica.is_only_voter and not replica.left:
+            # The way of every write where nobody else votes: it must cost nothing.
+            replica.connections.expire(replica.now_ms)
+            self._due_ms = replica.connections.next_due_ms
+            replica.has_news = False
+            return
         while True:
             self._due_ms = poll(replica)
             while replica.left:
@@ -352,4 +361,9 @@ class RaftNode:
         leader = self.leader
         if isinstance(role, Leader) and leadership is None and self._announced_leadership != role.epoch:
             leader = LeaderAndEpoch(None, role.epoch)
-        return leader if leader != self._announced_leader else None
+        if leader != self._announced_leader:
+            return leader
+        if leader.node_id is not None:
+            # Whom this role follows, or that it leads, does not change while it lasts.
+            self._told_of = role
+        return None

@@ -63,7 +63,7 @@ def _poll_leader(replica: Replica, role: Leader) -> int | None:
 
 
 def _parked_due(role: Leader) -> int | None:
-    return min((fetch.due_ms for fetch in role.parked.values()), default=None)
+    return min(fetch.due_ms for fetch in role.parked.values()) if role.parked else None
 
 
 def _poll_nominee(replica: Replica, role: Prospective | Candidate) -> int | None:
