@@ -81,16 +81,16 @@ class MixedCluster(ProcessCluster):
         """Give the log directory of a node."""
         return self.plan.files.node(node_id).data
 
+    def _prepare(self, plan: NodePlan) -> None:
+        if plan.node_id not in self.real:
+            super()._prepare(plan)
+            return
+        file = self.plan.write(plan, SMALL_NODE)
+        run_tool(STORAGE_TOOL, "format", "--config", str(file), *self._format_arguments(plan))
+
     def _make(self, plan: NodePlan) -> NodeProcess:
-        real = plan.node_id in self.real
-        file = self.plan.write(plan, SMALL_NODE if real else None)
-        if real:
-            run_tool(STORAGE_TOOL, "format", "--config", str(file), *self._format_arguments(plan))
-        else:
-            self.plan.format(plan)
-        node = PatientProcess(plan, self.plan.files.node(plan.node_id), self._software_of(plan, real=real))
-        self.nodes[plan.node_id] = node
-        return node
+        software = self._software_of(plan, real=plan.node_id in self.real)
+        return PatientProcess(plan, self.plan.files.node(plan.node_id), software)
 
     def _software_of(self, plan: NodePlan, *, real: bool) -> Software:
         if not real:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -57,6 +58,24 @@ def jars(name: str) -> Path:
             (Path(work) / "libs").rename(folder)
         except OSError:
             if not folder.is_dir():  # else another run was quicker, and its set is as good as ours
+                raise
+    return folder
+
+
+def compiled(source: Path) -> Path:
+    """Give the folder with the classes of one Java file, compiled against Kafka's jars when it has changed."""
+    folder = cache_dir() / "classes" / hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as work:
+        javac = _program("javac", "install a JDK of version 17 or later, not only its runtime")
+        classes = Path(work) / "classes"
+        subprocess.run([javac, "-cp", kafka_classpath(), "-d", str(classes), str(source)], check=True, timeout=300)
+        try:
+            classes.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another run was quicker
                 raise
     return folder
 

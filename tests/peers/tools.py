@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from .maven import java, kafka_classpath
+from .maven import compiled, java, kafka_classpath
 
 TOPIC_COMMAND: Final = "org.apache.kafka.tools.TopicCommand"
 CONFIG_COMMAND: Final = "kafka.admin.ConfigCommand"
@@ -57,7 +57,9 @@ class ToolRunner:
     """One warm JVM; runs one tool at a time. `close` it by the end of the test run."""
 
     def __init__(self, extra_classpath: str = "") -> None:
-        classpath = kafka_classpath() + (f":{extra_classpath}" if extra_classpath else "")
+        classpath = f"{compiled(_HERE / 'java' / 'ToolRunner.java')}:{kafka_classpath()}"
+        if extra_classpath:
+            classpath += f":{extra_classpath}"
         self._process = subprocess.Popen(
             [
                 java(),
@@ -67,7 +69,7 @@ class ToolRunner:
                 f"-Dlog4j2.configurationFile={_HERE / 'log4j2-tools.properties'}",
                 "-cp",
                 classpath,
-                str(_HERE / "java" / "ToolRunner.java"),
+                "ToolRunner",
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
