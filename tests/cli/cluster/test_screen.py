@@ -52,7 +52,7 @@ def test_another_terminal_is_answered(tmp_path: Path, name: str) -> None:
             ask(directory, ["refuse"])
     finally:
         server.close()
-    with pytest.raises(CliError, match="does not run"):
+    with pytest.raises(CliError, match="takes no commands"):
         ask(directory, ["status"])
     assert list(directory.iterdir()) == []
 

@@ -76,7 +76,7 @@ def ask(directory: Path, words: list[str]) -> Answer:
             with connection.makefile("rb") as lines:
                 line = lines.readline()
         except OSError:
-            raise CliError(f"The cluster in {directory} does not run: `barnabas cluster start` starts it.") from None
+            raise CliError(f"The cluster in {directory} takes no commands now: it is starting or stopping.") from None
     if not line:
         raise CliError(f"The process that runs the cluster in {directory} ended before it answered.")
     answer = Answer(*json.loads(line))

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from barnabas.cli.cluster import saved
-from barnabas.cli.cluster.control import ControlServer, ask
+from barnabas.cli.cluster.control import Answer, ControlServer, ask
 from barnabas.cli.cluster.screen import run_screen
 from barnabas.cli.cluster.supervisor import Supervisor
 from barnabas.cli.connection import pairs
@@ -21,7 +21,6 @@ from barnabas.testing.processes import NodeProcessError, ProcessCluster
 DEFAULT_DIRECTORY: Final = Path("barnabas-cluster")
 Directory = Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where the cluster keeps everything.")]
 Nodes = Annotated[list[int], typer.Argument(metavar="NODE...", help="Node ids, as `status` shows them.")]
-Count = Annotated[int | None, typer.Option(min=0)]
 
 
 def start(
@@ -135,12 +134,7 @@ def status(directory: Directory = DEFAULT_DIRECTORY, output: Output = OutputForm
 
       barnabas cluster status --dir /var/tmp/play
     """
-    directory = directory.absolute()
-    if not saved.is_run(directory):
-        if not saved.exists(directory):
-            raise CliError(f"There is no cluster in {directory}: make one with `barnabas cluster start`.")
-        raise CliError(f"The cluster in {directory} does not run: `barnabas cluster start` starts it.")
-    answer = ask(directory, ["status"])
+    answer = _ask(directory, ["status"])
     if output is OutputFormat.JSON:
         show_json({"summary": answer.text, "nodes": answer.rows})
     else:
@@ -196,5 +190,14 @@ def logs(
 
 
 def _tell(directory: Path, words: list[str], output: OutputFormat) -> None:
-    answer = ask(directory.absolute(), words)
+    answer = _ask(directory, words)
     done(answer.text, output, done=answer.text)
+
+
+def _ask(directory: Path, words: list[str]) -> Answer:
+    directory = directory.absolute()
+    if not saved.exists(directory):
+        raise CliError(f"There is no cluster in {directory}: make one with `barnabas cluster start`.")
+    if not saved.is_run(directory):
+        raise CliError(f"The cluster in {directory} does not run: `barnabas cluster start` starts it.")
+    return ask(directory, words)

@@ -73,6 +73,8 @@ class RunLock:
 
 def is_run(directory: Path) -> bool:
     """Say whether a process runs the cluster in a directory now."""
+    if not (directory / _LOCK).exists():
+        return False
     try:
         RunLock(directory).release()
     except CliError:

@@ -94,7 +94,7 @@ def tree(source: TreeSource) -> Tree:
                 _entity(entity): {key: java_double(value) for key, value in values.items()}
                 for entity, values in image.client_quotas.by_entity.items()
             },
-            "producerIds": {"nextProducerId": str(image.producer_ids.next_producer_id)},
+            "producerIds": {"nextProducerId": str(image.producer_ids.next_producer_id or -1)},  # -1: none given yet
             "acls": {"byId": acls},
             "scram": {
                 m.mechanism_name: _credentials(image.scram.by_mechanism.get(m, Map()), hidden)
