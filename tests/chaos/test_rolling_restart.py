@@ -18,6 +18,7 @@ RATE = 50
 
 @pytest.mark.slow
 @pytest.mark.crash
+@pytest.mark.timeout(900)
 def test_a_rolling_restart_fails_no_request(barnabas_clusters: MakeCluster) -> None:
     cluster = barnabas_clusters(controllers=3, brokers=3, processes=True)
     history = History()

@@ -23,7 +23,7 @@ from barnabas.testing.network import Network
 from barnabas.testing.shape import FIRST_CONTROLLER, Address, ClusterPlan, NodePlan
 from barnabas.testing.users import User
 
-SETTLE_SECONDS: Final = 60.0
+SETTLE_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.02
 T = TypeVar("T")
 
@@ -297,7 +297,7 @@ class NodesCluster(ABC, Generic[N]):
             return thread.submit(asyncio.run, asked()).result()
 
     def wait_for(self, look: Callable[[], T], wanted: Callable[[T], bool], what: str) -> T:
-        """Look until it is as wanted, and give it; AssertionError after a minute. what: for its message."""
+        """Look until it is as wanted, and give it; AssertionError after two minutes. what: for its message."""
         until = time.monotonic() + SETTLE_SECONDS
         while not wanted(found := look()):
             if time.monotonic() > until:
