@@ -29,7 +29,9 @@ USERS: Final = ("root", "broker-1", "broker-2", "controller", "alice", "bob")
 CONTROLLERS: Final = (101, 102, 103)
 BROKERS: Final = (1, 2)
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_LIMIT_S: Final = 120
+_LIMIT_S: Final = 240
+ANSWER_LIMIT_S: Final = 90
+"""Far beyond what an answer takes: many nodes share one thread here, and that one with whatever else runs."""
 
 
 class InProcess:
@@ -102,10 +104,13 @@ class InProcess:
     def frames(self, node_id: int, user: str = "root") -> FramePeer:
         """Connect to a node's only listener and log in."""
         peer = FramePeer(self.ports[node_id])
+        peer.socket.settimeout(ANSWER_LIMIT_S)
         assert peer.login(user).error_code == 0
         return peer
 
-    def ask(self, node_id: int, key: ApiKey, version: int | None = None, /, user: str = "root", **fields: object) -> Any:
+    def ask(
+        self, node_id: int, key: ApiKey, version: int | None = None, /, user: str = "root", **fields: object
+    ) -> Any:
         """Ask one question over a connection of its own."""
         with self.frames(node_id, user) as peer:
             return peer.call(build(key, **fields), version)
@@ -158,6 +163,8 @@ class InProcess:
             "offsets.topic.num.partitions": "2",
             "offsets.topic.replication.factor": "1",
             "metadata.max.idle.interval.ms": "0",
+            "controller.quorum.election.timeout.ms": "3000",
+            "controller.quorum.fetch.timeout.ms": "6000",
             **self._settings,
         }
 

@@ -21,7 +21,8 @@ from barnabas.server.controller_channel import ActiveController
 from barnabas.server.forwarding import ForwardingChannel
 from barnabas.server.metrics import ServerMetrics
 from barnabas.server.router import Forwarded
-from barnabas.wire.api_keys import API_KEYS, ApiKey
+from barnabas.wire.api_keys import API_KEYS, ApiKey, ApiRow
+from barnabas.wire.declaration import field_specs
 from barnabas.wire.header import decode_request_header, encode_request_header, encode_response_header
 from barnabas.wire.message import decode, decode_from, encode, encode_into
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -232,3 +233,17 @@ async def forwarded(
         assert answer.frame[:4] == (77).to_bytes(4, "big")
         return decode(ctx.row.response, ctx.version, answer.frame, head)
     return answer
+
+
+def request_with_elements(row: ApiRow, version: int) -> Any:
+    """Give a request with one element in each list, so that its answer has a place for every error."""
+    return _filled(row.request(), version)
+
+
+def _filled(struct: Any, version: int) -> Any:
+    samples = {"string": "x", "int32": 0, "int16": 0, "int8": 0, "bytes": b""}
+    for spec in field_specs(type(struct)):
+        if spec.kind == "array" and version in spec.on.versions:
+            one = samples[spec.element] if spec.struct is None else _filled(spec.struct(), version)
+            setattr(struct, spec.name, [one])
+    return struct

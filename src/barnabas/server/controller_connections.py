@@ -10,12 +10,15 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.net.client import Channel, ChannelError, ChannelSettings, DisconnectedError
 
 if TYPE_CHECKING:
     from barnabas.server.controller_channel import ActiveController
+
+FIRST_PAUSE_S: Final = 0.02
+LONGEST_PAUSE_S: Final = 0.25
 
 
 class ControllerConnections:
@@ -40,6 +43,9 @@ class ControllerConnections:
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
         self._probe: asyncio.Task[bool] | None = None
+        self._failure: ChannelError | None = None
+        self._try_again_at = 0.0
+        self._pause_s = FIRST_PAUSE_S
 
     async def acquire(self) -> Channel:
         """Give a connection that nobody uses; ChannelError when none can be made. `release` gives it back."""
@@ -51,6 +57,8 @@ class ControllerConnections:
                 if not channel.is_closed:
                     self._busy.add(channel)
                     return channel
+            if self._failure is not None and asyncio.get_running_loop().time() < self._try_again_at:
+                raise type(self._failure)(str(self._failure))
             if len(self._busy) + self._connecting < self._limit:
                 channel = await self._connect()
                 self._busy.add(channel)
@@ -109,13 +117,23 @@ class ControllerConnections:
         self._connecting += 1
         try:
             channel = await Channel.open(self.target.host, self.target.port, self._settings())
-        except BaseException:
+        except ChannelError as e:
+            self._failed(e)
+            raise
+        finally:
             self._connecting -= 1
             self._wake()
-            raise
-        self._connecting -= 1
+        self._failure, self._pause_s = None, FIRST_PAUSE_S
         self._opened(channel)
         return channel
+
+    def _failed(self, error: ChannelError) -> None:
+        """Let nobody try for a moment: however many wait, a node that is down is asked a few times a second."""
+        self._failure = error
+        self._try_again_at = asyncio.get_running_loop().time() + self._pause_s
+        self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)
+        for _ in range(len(self._waiting)):
+            self._wake()
 
     async def _turn(self) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 import structlog
 
 from barnabas.net.client import AuthenticationError, Channel, ChannelError, UnsupportedVersionError
-from barnabas.server.controller_connections import ControllerConnections
+from barnabas.server.controller_connections import FIRST_PAUSE_S, LONGEST_PAUSE_S, ControllerConnections
 from barnabas.server.controller_errands import Errand, OwnErrand
 from barnabas.server.peer_channels import peer_settings
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -39,8 +39,6 @@ SILENCE_S: Final = 1.5
 """A controller that has not answered for so long is asked whether it is there at all (KAFKA-14392)."""
 GRACE_S: Final = 1.0
 """How long a controller that lost its place may still answer what it was asked."""
-FIRST_PAUSE_S: Final = 0.02
-LONGEST_PAUSE_S: Final = 0.25
 LOGIN_PATIENCE_S: Final = 3.0
 """A controller that has just started may not know its users yet."""
 
