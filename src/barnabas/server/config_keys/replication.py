@@ -86,7 +86,7 @@ KEYS: Final = (
         UNLIMITED,
         "How many bytes a second this broker sends to followers that leader.replication.throttled.replicas names.",
         validator=at_least(0),
-        dynamic=DynamicMode.PER_BROKER,
+        dynamic=DynamicMode.CLUSTER_WIDE,
     ),
     ConfigKey(
         "follower.replication.throttled.rate",
@@ -94,7 +94,7 @@ KEYS: Final = (
         UNLIMITED,
         "How many bytes a second this broker fetches for replicas that follower.replication.throttled.replicas names.",
         validator=at_least(0),
-        dynamic=DynamicMode.PER_BROKER,
+        dynamic=DynamicMode.CLUSTER_WIDE,
     ),
     ConfigKey(
         "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -102,7 +102,7 @@ KEYS: Final = (
         UNLIMITED,
         "How many bytes a second are copied while replicas move between directories of this broker.",
         validator=at_least(0),
-        dynamic=DynamicMode.PER_BROKER,
+        dynamic=DynamicMode.CLUSTER_WIDE,
     ),
     ConfigKey(
         "replication.quota.window.num",
