@@ -42,6 +42,7 @@ def refusal(image: MetadataImage, name: str, level: int, how: UpgradeType = UP) 
         (29, "metadata.version", 29, UpgradeType.UNKNOWN, "does not know"),
         (29, "group.version", 1, UP, "supports 0 to 0"),
         (29, "nonsense", 1, UP, "does not know this feature"),
+        (29, "nonsense", 0, UP, "no such feature"),
         (29, ELR, 1, UP, None),
         (22, ELR, 1, UP, "depends on"),
         (29, "kraft.version", 1, UP, "static voters"),

@@ -12,6 +12,7 @@ from barnabas.core.metadata.features import ELR_VERSION, level_record
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.model.features import (
+    FEATURE_BY_NAME,
     KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
@@ -146,6 +147,8 @@ def _changed(
         return [level_record(name, level)]
     if name == KRAFT_VERSION:
         return _kraft(level, current, how, upgrade_kraft, validate_only)
+    if name not in FEATURE_BY_NAME:
+        raise _invalid(name, level, "there is no such feature")  # level 0 of it is what every node supports
     missing = missing_dependency(name, level, proposed)
     if missing:
         raise _invalid(name, level, missing)

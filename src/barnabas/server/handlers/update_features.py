@@ -53,5 +53,7 @@ def _response(req: UpdateFeaturesRequest, ctx: RequestContext, error: ApiError |
     code, message = (ErrorCode.NONE, None) if error is None else (error.code, error.message)
     response = UpdateFeaturesResponse(error_code=code, error_message=message, throttle_time_ms=ctx.throttle_ms)
     if ctx.version < 2 and error is None:
-        response.results = [UpdatableFeatureResult(feature=u.feature, error_message=None) for u in req.feature_updates]
+        # Kafka's text for success, which only this old form of the answer shows.
+        text = ErrorCode.NONE.name
+        response.results = [UpdatableFeatureResult(feature=u.feature, error_message=text) for u in req.feature_updates]
     return response
