@@ -11,7 +11,7 @@ import pytest
 from barnabas.testing.processes import ProcessCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.crash]
-KILLS = 3
+KILLS = 2
 SETTINGS = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "300",

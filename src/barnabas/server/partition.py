@@ -200,7 +200,7 @@ class Partition:
     def append(self, records: memoryview, acks: int) -> LogAppendInfo:
         """Append a client's batches; ApiError with Kafka's code when they cannot be taken."""
         led = self.led()
-        if acks == ALL_REPLICAS and len(led.isr) < self.min_isr:
+        if acks == ALL_REPLICAS and not self._alone and len(led.isr) < self.min_isr:
             raise ApiError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self.tp} has {len(led.isr)} replicas in sync, and min.insync.replicas wants {self.min_isr}",
@@ -226,7 +226,7 @@ class Partition:
         """Commit what was appended when nobody else has to have it, and wake those who wait for it."""
         if self._alone:
             self.log.update_high_watermark(self.log.log_end_offset)
-            self.wake()
+            self._call_waiters()
             return
         for tail in tuple(self.tails.values()):
             tail.grown()
