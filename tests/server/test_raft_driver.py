@@ -190,15 +190,14 @@ async def test_proposals_that_come_together_share_a_write(parent: Path) -> None:
 
 async def test_a_snapshot_is_written_by_bytes_and_replaces_the_log(parent: Path) -> None:
     fs = OsFileSystem()
-    settings = {"snapshot_bytes": 5000, "segment_bytes": 4096, "retention_bytes": 0}
-    async with running(fs, parent, **settings) as replica:
+    async with running(fs, parent, snapshot_bytes=5000, segment_bytes=4096, retention_bytes=0) as replica:
         for i in range(200):
             await replica.until(replica.propose(b"%0100d" % i))
     ids = replica.files.snapshot_ids
     assert len(ids) == 1
     assert ids[0].offset > 50
     assert replica.files.start_offset == ids[0].offset
-    async with running(fs, parent, **settings) as again:
+    async with running(fs, parent, snapshot_bytes=5000, segment_bytes=4096, retention_bytes=0) as again:
         assert again.machine.values == [b"%0100d" % i for i in range(200)]
         assert again.driver.node.control.voters.last.value == VoterSet.of([ME])
 

@@ -71,7 +71,7 @@ class Broker:
             compression=Compression(config["offsets.topic.compression.codec"]),
             linger_ms=config["group.coordinator.append.linger.ms"],
         )
-        self.lifecycle = BrokerLifecycle(
+        self.lifecycle: BrokerLifecycle = BrokerLifecycle(
             node.channel,
             node_id=config.node_id,
             rack=config["broker.rack"],

@@ -134,7 +134,7 @@ class Node:
         self.metadata: MetadataReplica = (
             self.controller if config.is_controller else MetadataReplica(config, self.clock, fs)
         )
-        self.channel = ForwardingChannel(
+        self.channel: ForwardingChannel = ForwardingChannel(
             self,
             leader=self._active_controller,
             leader_changed=self._leader_changed,

@@ -69,8 +69,8 @@ class _Connection:
         self._failures, self._complained = 0, None
 
     def _failed(self, error: Exception) -> None:
-        backoff_ms = min(_MAX_BACKOFF_MS, _BACKOFF_MS << min(self._failures, 8))
-        backoff_ms *= 1 + random.uniform(-_JITTER, _JITTER)
+        steady_ms = min(_MAX_BACKOFF_MS, _BACKOFF_MS << min(self._failures, 8))
+        backoff_ms = steady_ms * (1 + random.uniform(-_JITTER, _JITTER))
         self._failures += 1
         self._not_before = asyncio.get_running_loop().time() + backoff_ms / 1000
         if str(error) != self._complained:

@@ -68,7 +68,8 @@ class TopicCreation:
         task = self._begun(self._for_client(names, ctx))
         await asyncio.wait({task}, timeout=WAIT_S)
         if task.done() and not task.cancelled():
-            return task.result()
+            outcome: dict[str, ErrorCode] = task.result()
+            return outcome
         return dict.fromkeys(names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     async def internal(self, name: str) -> None:

@@ -66,7 +66,9 @@ class World:
             authz=Authz(self.node.authorizer(), principal, "127.0.0.1", request.NAME),
             forwarded_by=principal,
         )
-        answer = await self.node.controller_router.serve_message(request, ctx)
+        router = self.node.controller_router
+        assert router is not None
+        answer = await router.serve_message(request, ctx)
         assert ctx.authz.decided, "an answer without a decision is never sent"
         return answer
 

@@ -50,7 +50,7 @@ class TopicRun:
     def _add_topic(self, record: TopicRecord) -> None:
         key = collision_key(record.name)
         if key is not None:
-            names = self._colliding.get(key) or self._image.colliding.get(key, frozenset())
+            names = self._colliding.get(key) or self._image.colliding.get(key) or frozenset()
             self._colliding[key] = names | {record.name}
         self._topics[record.topic_id] = TopicImage(record.name, record.topic_id)
 
