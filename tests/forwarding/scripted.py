@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,9 +51,10 @@ def response_to(request_data: bytes, response: Any = None) -> bytes:
 
 
 class ScriptedController:
-    """Listens on loopback, speaks plain text, serves ApiVersions and whatever the script answers."""
+    """Listens on loopback, speaks plain text or TLS, serves ApiVersions and whatever the script answers."""
 
-    def __init__(self, script: Script = done, node_id: int = 100) -> None:
+    def __init__(self, script: Script = done, node_id: int = 100, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.script = script
         self.node_id = node_id
         self.envelopes: list[EnvelopeRequest] = []
@@ -77,7 +79,7 @@ class ScriptedController:
             await self._news.wait()
 
     async def __aenter__(self) -> ScriptedController:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
         return self
 
     async def __aexit__(self, *_: object) -> None:

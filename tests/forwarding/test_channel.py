@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from barnabas.core.forwarding.principal import DefaultPrincipalSerde
 from barnabas.core.metadata.image import MetadataImage, replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.uuid import Uuid
+from barnabas.net.dev_ca import DevCa
+from barnabas.net.tls import ServerTls, TlsConfig
 from barnabas.server.forwarding import ForwardingChannel
 from barnabas.wire.api_keys import API_KEYS, ApiKey
 from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
@@ -479,3 +482,34 @@ async def test_closing_ends_what_is_under_way(broker: Broker, controller: Script
         await controller.seen(envelopes=1)
     await asyncio.wait([task])
     assert task.cancelled()
+
+
+# --- certificates
+
+
+@pytest.mark.requirement("H-05")
+async def test_renewed_certificates_are_used_for_new_connections(tmp_path: Path) -> None:
+    old, new = DevCa.create("old"), DevCa.create("new")
+    store, trusted = tmp_path / "server.pem", tmp_path / "ca.pem"
+
+    def issue(authority: DevCa) -> None:
+        store.write_bytes(authority.issue_server().store)
+        trusted.write_bytes(authority.certificate_pem)
+
+    issue(old)
+    stores = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(store)}
+    tls = ServerTls(TlsConfig.parse(stores))
+    async with ScriptedController(tls=tls.context) as controller:
+        config = broker_config(
+            request__timeout__ms="20000",
+            listener__security__protocol__map="CONTROLLER:SSL,PLAINTEXT:PLAINTEXT",
+            ssl__truststore__type="PEM",
+            ssl__truststore__location=str(trusted),
+        )
+        async with channel_of(Broker(config, leader=controller.target)) as channel:
+            assert (await forwarded(channel, TWO_ACLS)).results == []
+            issue(new)
+            assert tls.reload_if_changed()
+            controller.cut()
+            assert (await forwarded(channel, TWO_ACLS)).results == []
+            assert controller.connections >= 2
