@@ -61,6 +61,7 @@ class World:
         self.producing = True
         self._written = itertools.count()
         self._fetching: set[tuple[int, int]] = set()
+        """(epoch of a broker's process, leader) of the fetchers that run."""
         self._delivered: dict[int, int] = {}
         for n in BROKERS:
             self._start(n, 100 + n)
@@ -277,14 +278,14 @@ class World:
 
     def _follow(self, broker: SimBroker) -> None:
         for leader in list(broker.followed):
-            if (broker.node_id, leader) not in self._fetching:
-                self._fetching.add((broker.node_id, leader))
+            if (broker.epoch, leader) not in self._fetching:
+                self._fetching.add((broker.epoch, leader))
                 self._later(0, lambda leader=leader: self._round(broker, leader))  # type: ignore[misc]
 
     def _round(self, broker: SimBroker, leader_id: int) -> None:
         """Fetch once, and again, for as long as the follower lives."""
         if self.alive.get(broker.node_id) is not broker:
-            self._fetching.discard((broker.node_id, leader_id))
+            self._fetching.discard((broker.epoch, leader_id))
             return
         followed = broker.followed[leader_id]
         ask = followed.next()
