@@ -335,6 +335,8 @@ class Node:
             await self.metadata.stop()
             await _cancelled(self._metadata_task)
         await self._close_listeners(privileged=True)  # last: who ceases to lead says so to the others
+        if self.config.is_controller:
+            self.changes.policies.close()
         epoch = self.broker.lifecycle.epoch if self.broker is not None else -1
         clean = clean and self.failure is None
         await self.loop.run_in_executor(self._threads, lambda: self.log_dirs.close(clean=clean, broker_epoch=epoch))
