@@ -76,18 +76,20 @@ class ReplicaFetcher:
 
     async def _round(self) -> None:
         self._news.clear()
-        ask = self.followed.next()
-        if ask is None:
-            await self._wait_for_news()
-            return
         try:
-            await self._fetch(ask)
-            self._failures = 0
+            # Connected first: a partition may leave while this waits, and must not be in what is asked for then.
+            channel = await self._connection() if len(self.followed) else None
+            ask = self.followed.next()
+            if channel is not None and ask is not None:
+                await self._fetch(channel, ask)
+                self._failures = 0
+                return
         except (ChannelError, ApiError) as e:
             await self._failed(str(e))
+            return
+        await self._wait_for_news()
 
-    async def _fetch(self, ask: Ask) -> None:
-        channel = await self._connection()
+    async def _fetch(self, channel: Channel, ask: Ask) -> None:
         version = channel.versions(FetchRequest())
         request = self.followed.request(ask, version)
         self.requests.mark()
