@@ -1,55 +1,113 @@
-"""Apache Kafka's controllers and ours voting in one quorum: each leads in turn, and the logs stay equal."""
+"""One of Apache Kafka's controllers and two of ours voting in one quorum: each leads in turn, the logs stay equal."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from barnabas.client.admin import Admin
-from barnabas.client.config import ClientConfig
-from barnabas.testing.shape import FIRST_CONTROLLER
+from barnabas.server.dev_node import DevFiles
+from tests.server.quorums import LOG, Quorum, note, noted, running
 
+from .apache import ApacheKafka
 from .eventually import eventually
-from .kafka_cluster import MixedCluster
+from .kafka_cluster import SMALLER_JVM
 
 pytestmark = pytest.mark.peer
 
-REAL = FIRST_CONTROLLER
-LOG = Path("__cluster_metadata-0") / f"{0:020d}.log"
-TURNS = 8
+OURS, REAL = (1, 2), 3
+PATIENT = {"controller.quorum.election.timeout.ms": "20000", "controller.quorum.fetch.timeout.ms": "20000"}
+"""Where nobody leads, ours leave it to Kafka's controller to stand first."""
+TOPICS = [f"t{n}" for n in range(10)]
+WAIT_S = 120
 
 
-async def leader_of(cluster: MixedCluster) -> int:
-    """Give who leads, by the word of the running controllers; -1 while nobody does."""
-    addresses = [n.plan.controller.text for n in cluster.controllers if n.running and n.plan.controller is not None]
-    async with Admin(ClientConfig({"bootstrap.controllers": ",".join(addresses)})) as admin:
-        return (await admin.describe_quorum()).partition.leader_id
+@contextlib.contextmanager
+def real_controller(quorum: Quorum) -> Iterator[None]:
+    """Run Kafka's controller until the block ends, then stop it properly."""
+    files = DevFiles(quorum.directory / f"kafka-{REAL}")
+    files.directory.mkdir(exist_ok=True)
+    own = {**quorum.properties(REAL), "listener.security.protocol.map": "CONTROLLER:PLAINTEXT"}
+    files.properties.write_text("".join(f"{key}={value}\n" for key, value in own.items()))
+    with open(files.directory / "log", "ab") as log:
+        process = subprocess.Popen(ApacheKafka(SMALLER_JVM).command(files), stdout=log, stderr=subprocess.STDOUT)
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
-async def everybody_caught_up(cluster: MixedCluster) -> bool:
-    """Say whether each voter has fetched what the leader held a moment ago."""
-    addresses = [n.plan.controller.text for n in cluster.controllers if n.plan.controller is not None]
-    async with Admin(ClientConfig({"bootstrap.controllers": ",".join(addresses)})) as admin:
-        before = (await admin.describe_quorum()).partition
-        after = (await admin.describe_quorum()).partition
-    return after.leader_id >= 0 and min(v.log_end_offset for v in after.current_voters) >= before.high_watermark > 0
+async def until_led_by(quorum: Quorum, *ids: int) -> int:
+    """Wait until every one of our nodes follows, or is, one of these; give which."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            leaders = {n.replica.leader.node_id for n in quorum.nodes.values()}
+            if len(leaders) == 1 and (leader := leaders.pop()) in ids:
+                return leader
+            await asyncio.sleep(0.02)
 
 
-@pytest.mark.requirement("D6")
-@pytest.mark.parametrize("dynamic", [True, False])
-async def test_a_real_controller_and_two_of_ours_lead_in_turn(tmp_path: Path, dynamic: bool) -> None:
-    with MixedCluster(tmp_path, real={REAL}, controllers=3, plaintext=True, dynamic=dynamic) as cluster:
-        led: set[bool] = set()
-        for _ in range(TURNS):
-            leader = await leader_of(cluster)
-            led.add(leader == REAL)
-            if led == {True, False}:
-                break
-            cluster.node(leader).restart()
-        assert led == {True, False}, "one kind never led"
-        await eventually(lambda: everybody_caught_up(cluster), True, 60)
-        cluster.stop()
-        logs = sorted(((cluster.data(n.node_id) / LOG).read_bytes() for n in cluster.controllers), key=len)
-        assert len(logs[0]) > 500
-        assert all(log.startswith(logs[0]) for log in logs)
+async def until_fetched(quorum: Quorum, leader: int) -> None:
+    """Wait until Kafka's controller has on disk all that our leader has written by now."""
+
+    async def fetched() -> bool:
+        copy = quorum.directory_of(REAL) / LOG
+        return copy.exists() and copy.read_bytes().startswith(written)
+
+    written = (quorum.directory_of(leader) / LOG).read_bytes()
+    await eventually(fetched, True, WAIT_S)
+
+
+async def until_listening(port: int) -> None:
+    """Wait until somebody takes connections there."""
+
+    async def taken() -> bool:
+        try:
+            _, writer = await asyncio.open_connection("localhost", port)
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    await eventually(taken, True, WAIT_S)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("static", [False, True])
+async def test_leadership_moves_from_kafka_to_us_and_back(tmp_path: Path, static: bool) -> None:
+    quorum = Quorum(tmp_path, static=static, settings=PATIENT)
+    quorum.format(REAL)
+    async with contextlib.AsyncExitStack() as stack:
+        with real_controller(quorum):
+            await until_listening(quorum.ports[REAL])
+            await stack.enter_async_context(running(quorum, *OURS))
+            await until_led_by(quorum, REAL)
+        leader = await until_led_by(quorum, *OURS)
+        for n, topic in enumerate(TOPICS):
+            await quorum.nodes[leader].controller.write(note(topic, n))
+        with real_controller(quorum):
+            await until_fetched(quorum, leader)
+            other = next(i for i in OURS if i != leader)
+            await quorum.stop(other, leader)
+            await quorum.start(other)
+            await until_led_by(quorum, REAL)
+            await quorum.start(leader)
+            await until_led_by(quorum, REAL)
+        leader = await until_led_by(quorum, *OURS)
+        await quorum.nodes[leader].controller.write(note("last", 7))
+        await quorum.agree()
+        for node in quorum.nodes.values():
+            known = noted(node.controller.committed_image, [*TOPICS, "last"])
+            assert known == {"last": 7, **{topic: n for n, topic in enumerate(TOPICS)}}
+    shorter, *longer = sorted((quorum.directory_of(i) / LOG).read_bytes() for i in quorum.voters)
+    assert len(shorter) > 1000
+    assert all(log.startswith(shorter) for log in longer)

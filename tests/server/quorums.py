@@ -31,7 +31,7 @@ QUICK = {
 class Quorum:
     """Controllers by node id; those of `voters` are the first ones, others may join.
 
-    static: by `controller.quorum.voters`; settings: further keys of every node.
+    static: by `controller.quorum.voters`; settings: further keys of every node; own: of single ones.
     """
 
     directory: Path
@@ -39,6 +39,7 @@ class Quorum:
     others: tuple[int, ...] = ()
     static: bool = False
     settings: dict[str, str] = field(default_factory=dict)
+    own: dict[int, dict[str, str]] = field(default_factory=dict)
     nodes: dict[int, Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -65,6 +66,7 @@ class Quorum:
             "controller.listener.names": "CONTROLLER",
             **QUICK,
             **self.settings,
+            **self.own.get(node_id, {}),
         }
         if self.static:
             names = [f"{i}@{address}" for i, address in zip(self.voters, addresses, strict=True)]

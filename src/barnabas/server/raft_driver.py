@@ -43,7 +43,7 @@ log = structlog.get_logger("kafka.raft")
 
 _COMMIT_MS: Final = 5_000
 """How long a leader that stops waits for its last records to be committed."""
-_SUCCESSOR_MS: Final = 1_000
+_SUCCESSOR_MS: Final = 3_000
 """And then for a successor, who may need its vote."""
 
 __all__ = [
