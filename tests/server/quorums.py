@@ -57,7 +57,7 @@ class Quorum:
 
     def properties(self, node_id: int) -> dict[str, str]:
         """Give the server.properties of a node."""
-        addresses = [f"localhost:{self.ports[i]}" for i in self.voters]
+        addresses = [f"localhost:{port}" for port in self.ports.values()]
         found = {
             "process.roles": "controller",
             "node.id": str(node_id),
@@ -69,7 +69,7 @@ class Quorum:
             **self.own.get(node_id, {}),
         }
         if self.static:
-            names = [f"{i}@{address}" for i, address in zip(self.voters, addresses, strict=True)]
+            names = [f"{i}@localhost:{self.ports[i]}" for i in self.voters]
             found["controller.quorum.voters"] = ",".join(names)
         else:
             found["controller.quorum.bootstrap.servers"] = ",".join(addresses)
