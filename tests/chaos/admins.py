@@ -179,7 +179,7 @@ class RawAdmin(Worker):
 
 
 class LibrdkafkaAdmin(Worker):
-    """librdkafka's admin client: creates topics and sets their configurations. It tries again by itself."""
+    """librdkafka's admin client: creates topics and sets their configurations."""
 
     def __init__(self, name: str, history: History, settings: Mapping[str, Any], brokers: Sequence[str]) -> None:
         """brokers: host:port of each; it is told of one."""
@@ -230,7 +230,12 @@ class LibrdkafkaAdmin(Worker):
             self.history.changes += 1
 
     def _failed(self, e: confluent_kafka.KafkaException) -> None:
-        self.history.refuse(self.name, e.args[0].name())
+        error = e.args[0]
+        if error.code() < 0:
+            # No node said so: the connection ended, after which librdkafka leaves it to the application to try again.
+            self.history.error(self.name, error.name())
+        else:
+            self.history.refuse(self.name, error.name())
         self.stopping.wait(PAUSE_SECONDS)
 
 
