@@ -1,4 +1,4 @@
-"""`barnabas reassign`, `leader-election` and `quorum add/remove-controller` on an Apache Kafka of three nodes."""
+"""`barnabas reassign`, `leader-election`, `quorum`, `features` and `cluster` on three nodes, Apache Kafka's and ours."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from tests.peers.tools import (
 pytestmark = pytest.mark.peer
 
 
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
-    """Give three nodes of Apache Kafka, each broker and controller, on two racks."""
+@pytest.fixture(scope="module", params=["apache", "ours"])
+def three(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    """Give three nodes, each broker and controller, on two racks: of Apache Kafka, then of ours."""
+    apache = request.param == "apache"
     cluster = ProcessCluster(
         tmp_path_factory.mktemp("three"),
         combined=3,
         plaintext=True,
         dynamic=True,
         racks=("a", "b"),
-        software=lambda _: ApacheKafka(),
+        software=(lambda _: ApacheKafka()) if apache else None,
     )
     with cluster:
         yield cluster

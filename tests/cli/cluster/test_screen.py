@@ -34,7 +34,7 @@ def test_the_keys_that_end_it(keys: str) -> None:
 def test_nodes_are_a_table() -> None:
     made = table([{"node": 1, "state": "running", "pid": None}])
     assert [column.header for column in made.columns] == ["NODE", "STATE", "PID"]
-    assert list(made.columns[2].cells) == ["-"]
+    assert [str(cell) for cell in made.columns[2].cells] == ["-"]
 
 
 @pytest.mark.parametrize("name", ["short", "a-name-that-is-longer-than-the-path-of-a-socket-may-be" * 3])
