@@ -1,11 +1,11 @@
 # One entry for people and the build server. `make demo` and `make test` do all the set-up they need.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench chaos messages samples requirements clients spark sim traces docs format
+.PHONY: help setup demo test cluster check bench chaos messages samples requirements clients spark sim traces docs format
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-QUICK := not peer and not spark and not crash and not slow
+QUICK := not peer and not spark and not crash and not slow and not cluster
 SEED ?= 0
 SEEDS ?= 1000
 
@@ -22,9 +22,13 @@ demo: $(STAMP) ## the main job on real data: a secured node, 336,776 flights, Sp
 	sh scripts/need.sh java
 	$(BIN)/barnabas demo
 
-test: $(STAMP) ## every test, real Kafka and Spark included
+test: $(STAMP) ## every test but those of `cluster`, real Kafka and Spark included
 	sh scripts/need.sh java javac mvn kcat
-	$(BIN)/python -m pytest -p no:cacheprovider
+	$(BIN)/python -m pytest -p no:cacheprovider -m "not cluster"
+
+cluster: $(STAMP) ## several nodes under load, killed, paused, and side by side with Apache Kafka's
+	sh scripts/need.sh java javac mvn kcat
+	$(BIN)/python -m pytest -p no:cacheprovider -m cluster
 
 check: $(STAMP) ## the inner loop: format, lint, types, imports, quick tests
 	$(BIN)/ruff format --check --quiet .

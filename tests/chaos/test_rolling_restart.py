@@ -18,6 +18,7 @@ RATE = 50
 
 @pytest.mark.slow
 @pytest.mark.crash
+@pytest.mark.cluster
 @pytest.mark.timeout(900)
 def test_a_rolling_restart_fails_no_request(barnabas_clusters: MakeCluster) -> None:
     # Three copies of a new topic want three brokers, and one that leaves in order takes no new partitions.

@@ -20,7 +20,7 @@ from tests.peers.tools import (
     run_tool_result,
 )
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 
 @pytest.fixture(scope="module", params=["apache", "ours"])

@@ -172,6 +172,7 @@ def _check_kept(cluster: InProcess, node_id: int, done: dict[str, str]) -> None:
 
 
 @pytest.mark.crash
+@pytest.mark.cluster
 @pytest.mark.requirement("F-24", "F-04", "F-05", "H-01", "H-05", "H-09")
 def test_killed_and_paused_controllers_and_cut_answers(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path, controllers=3, brokers=1, plaintext=True, proxied=True) as cluster:

@@ -35,7 +35,7 @@ from tests.peers.tools import CONSUMER_GROUP_COMMAND, run_tool
 from .clusters import WAIT_S, mixed
 from .walks import Load, admin, in_sync, leaders_and_isrs, new_topic, read_all, same_logs, write_by_librdkafka
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 REAL: Final = 1
 OURS: Final = 2

@@ -8,7 +8,7 @@ import io
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
@@ -17,7 +17,7 @@ from barnabas.cli.main import main
 from barnabas.client.admin import Admin
 from barnabas.client.admin.configs import AlterConfigOp, ConfigChange, ConfigResource, ConfigResourceType, ConfigSource
 from barnabas.client.admin.topics import NewTopic
-from barnabas.client.admin.users import ScramDeletion, ScramUpsertion
+from barnabas.client.admin.users import ScramDeletion, ScramInfo, ScramUpsertion
 from barnabas.client.producer import Producer
 from barnabas.model.acl import (
     AclBinding,
@@ -29,6 +29,7 @@ from barnabas.model.acl import (
     ResourceType,
 )
 from barnabas.model.config import Password
+from barnabas.wire.errors import ApiError
 from tests.peers.eventually import eventually
 from tests.peers.kafka_cluster import MixedCluster
 from tests.peers.tools import DUMP_LOG_SEGMENTS, METADATA_SHELL, run_tool_result
@@ -36,7 +37,7 @@ from tests.peers.tools import DUMP_LOG_SEGMENTS, METADATA_SHELL, run_tool_result
 from .clusters import WAIT_S, mixed
 from .walks import admin, client, ends_of, in_sync, read_all, write_by_librdkafka
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 TOPIC: Final = "kept"
 PLACES: Final = {0: (1, 2), 1: (2, 1)}
@@ -198,7 +199,7 @@ async def state(cluster: MixedCluster) -> dict[str, Any]:
             },
             "configs": await configs(asking, topics),
             "acls": set(await asking.describe_acls(AclBindingFilter())),
-            "scram": await asking.describe_scram(),
+            "scram": {user: set(found) for user, found in (await asking.describe_scram()).items() if is_known(found)},
             "quotas": await asking.describe_quotas(),
             "features": dict((await asking.describe_features()).finalized),
             "offsets": {str(p): o.offset for p, o in offsets.items()},
@@ -227,6 +228,10 @@ async def records(cluster: MixedCluster, asking: Admin) -> dict[str, dict[int, l
     return found
 
 
+def is_known(found: list[ScramInfo] | ApiError) -> TypeGuard[list[ScramInfo]]:
+    return isinstance(found, list)
+
+
 async def can_see(user: Admin) -> bool:
     return TOPIC in await user.topics()
 
@@ -239,10 +244,10 @@ def check_files(cluster: MixedCluster) -> None:
         metadata += cluster.data(node.node_id).glob("__cluster_metadata-0/*.checkpoint")
         dump([p for p in logs if p not in metadata])
         dump(metadata, "--cluster-metadata-decoder")
-    for file in cluster.data(101).glob("__cluster_metadata-0/*"):
-        if file.suffix in (".log", ".checkpoint"):
-            for part in PARTS:
-                compare_shells("--snapshot", str(file), "tree", f"/image/{part}")
+    # Kafka's shell never ends when it has a snapshot's records before it has seen the footer, so it gets the log only.
+    for part in PARTS:
+        log = cluster.data(101) / "__cluster_metadata-0" / "00000000000000000000.log"
+        compare_shells("--snapshot", str(log), "tree", f"/image/{part}")
 
 
 def compare_shells(*words: str) -> None:

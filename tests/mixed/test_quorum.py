@@ -18,13 +18,14 @@ from barnabas.storage.fs import OsFileSystem
 from barnabas.storage.meta_properties import read_meta_properties
 from barnabas.testing.processes import NodeProcess
 from barnabas.testing.shape import CONTROLLER
+from barnabas.wire.errors import ApiError, ErrorCode
 from tests.peers.eventually import eventually
 from tests.peers.kafka_cluster import MixedCluster
 
 from .clusters import WAIT_S, mixed
 from .walks import admin, log_bytes
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 METADATA: Final = "__cluster_metadata-0"
 TOPIC: Final = ConfigResource(ConfigResourceType.TOPIC, "changing")
@@ -53,6 +54,7 @@ class Changes:
     def __init__(self, asking: Admin) -> None:
         self.acknowledged = -1
         self._asking = asking
+        self._ending = False
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -63,10 +65,8 @@ class Changes:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._task is not None
-        self._task.cancel()
-        await asyncio.wait([self._task])
-        if not self._task.cancelled():
-            self._task.result()
+        self._ending = True  # the last change is waited for: one that nobody waits for may have been made
+        await self._task
 
     async def more(self) -> None:
         """Wait until a change is acknowledged that was begun after this call."""
@@ -80,7 +80,7 @@ class Changes:
         return self.acknowledged >= number
 
     async def _change(self) -> None:
-        while True:
+        while not self._ending:
             change = ConfigChange("retention.ms", AlterConfigOp.SET, str(10_000 + self.acknowledged + 1))
             assert await self._asking.incremental_alter_configs({TOPIC: [change]}) == {TOPIC: None}
             self.acknowledged += 1
@@ -120,19 +120,15 @@ async def change_voters(cluster: MixedCluster, asking: Admin) -> None:
     """Let a fourth controller in, of the kind that does not lead, and the leader out."""
     old = await leader(asking)
     made = cluster.add_controller(real=old not in cluster.real)
-    try:
-        await asyncio.to_thread(made.start)
-        await eventually(lambda: is_observed(asking, made.node_id), True, WAIT_S)
-        at = made.plan.controller
-        assert at is not None
-        await asking.add_raft_voter(
-            made.node_id, directory_id(cluster, made), [VoterEndpoint(CONTROLLER, "127.0.0.1", at.told)]
-        )
-        await eventually(lambda: voters(asking), {101, 102, 103, made.node_id}, WAIT_S)
-        await asking.remove_raft_voter(old, directory_id(cluster, cluster.node(old)))
-        await eventually(lambda: voters(asking), {101, 102, 103, made.node_id} - {old}, WAIT_S)
-    finally:
-        assert made.node_id in cluster.nodes
+    await asyncio.to_thread(made.start)
+    await eventually(lambda: is_observed(asking, made.node_id), True, WAIT_S)
+    at = made.plan.controller
+    assert at is not None
+    endpoints = [VoterEndpoint(CONTROLLER, "127.0.0.1", at.told)]
+    await eventually(lambda: is_added(asking, made.node_id, directory_id(cluster, made), endpoints), True, WAIT_S)
+    await eventually(lambda: voters(asking), {101, 102, 103, made.node_id}, WAIT_S)
+    await asking.remove_raft_voter(old, directory_id(cluster, cluster.node(old)))
+    await eventually(lambda: voters(asking), {101, 102, 103, made.node_id} - {old}, WAIT_S)
 
 
 def directory_id(cluster: MixedCluster, node: NodeProcess) -> Uuid:
@@ -164,6 +160,17 @@ async def voters(asking: Admin) -> set[int]:
 
 async def is_observed(asking: Admin, node: int) -> bool:
     return node in {o.replica_id for o in (await asking.describe_quorum()).partition.observers}
+
+
+async def is_added(asking: Admin, node: int, directory: Uuid, endpoints: list[VoterEndpoint]) -> bool:
+    try:
+        await asking.add_raft_voter(node, directory, endpoints)
+    except ApiError as e:
+        if e.code == ErrorCode.REQUEST_TIMED_OUT:  # it has to catch up first
+            return False
+        if e.code != ErrorCode.DUPLICATE_VOTER:
+            raise
+    return True
 
 
 async def value(asking: Admin) -> str | None:

@@ -17,7 +17,7 @@ from .apache import ApacheKafka
 from .eventually import eventually
 from .kafka_cluster import SMALLER_JVM
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 OURS, REAL = (1, 2), 3
 PATIENT = {"controller.quorum.election.timeout.ms": "10000", "controller.quorum.fetch.timeout.ms": "10000"}

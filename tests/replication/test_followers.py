@@ -10,7 +10,7 @@ from barnabas.model.topic_partition import TopicPartition
 from barnabas.testing.local import LocalCluster
 from tests.replication.looking import all_equal, contents, in_sync, registered, replica, send, wait
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
 
 def test_what_is_acknowledged_is_in_every_replica(cluster: LocalCluster) -> None:

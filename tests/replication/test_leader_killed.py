@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.testing.processes import ProcessCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.crash]
+pytestmark = [pytest.mark.slow, pytest.mark.crash, pytest.mark.cluster]
 KILLS = 2
 SETTINGS = {
     "broker.session.timeout.ms": "3000",

@@ -15,7 +15,7 @@ from barnabas.testing.local import LocalCluster
 from tests.peers.eventually import eventually
 from tests.replication.looking import all_equal, contents, registered, replica, send, wait
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 

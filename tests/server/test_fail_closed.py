@@ -158,6 +158,10 @@ def asked(cluster: Cluster) -> dict[ApiKey, tuple[Any, set[int]]]:
             build(K.DESCRIBE_CONFIGS, resources=[_all_keys(topic_configs), _all_keys(broker_configs)]),
             {TOPIC, CLUSTER},
         ),
+        K.ALTER_REPLICA_LOG_DIRS: (
+            build(K.ALTER_REPLICA_LOG_DIRS, dirs=[{"path": "/dir", "topics": [{"name": SECRET, "partitions": [0]}]}]),
+            {CLUSTER},
+        ),
         K.DESCRIBE_LOG_DIRS: (build(K.DESCRIBE_LOG_DIRS, topics=None), {CLUSTER}),
         K.DELETE_GROUPS: (build(K.DELETE_GROUPS, groups_names=[GROUP]), {GROUPS}),
         K.OFFSET_DELETE: (

@@ -11,7 +11,7 @@ from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, Rem
 from .controllers import CLUSTER_ID
 from .quorums import Quorum, note, noted, running
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
 TOPICS = [f"t{n}" for n in range(20)]
 

@@ -217,6 +217,17 @@ def test_truncation_past_the_end_does_nothing() -> None:
     assert log.log_end_offset == 100
 
 
+def test_truncation_forgets_an_epoch_that_has_no_records() -> None:
+    bench = Bench()
+    log = filled(bench)
+    known = log.leader_epochs.entries
+    log.leader_epochs.assign(9, log.log_end_offset)
+    log.leader_epochs.save()
+    assert not log.truncate_to(log.log_end_offset)
+    assert log.leader_epochs.entries == known
+    assert bench.open().leader_epochs.entries == known
+
+
 def test_starting_anew_elsewhere() -> None:
     log = filled(Bench(config={"segment.bytes": "300"}))
     log.truncate_fully_and_start_at(1000)

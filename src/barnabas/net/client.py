@@ -249,7 +249,8 @@ class Channel:
             receiver.transport.abort() if receiver.waiting else receiver.transport.close()
             # A peer that reads no more must not keep us: what it has not taken by then is lost with it.
             await asyncio.wait([receiver.closed], timeout=_CLOSE_TIMEOUT_S)
-            receiver.transport.abort()
+            if not receiver.closed.done():
+                receiver.transport.abort()
         await receiver.closed
 
     async def _call(

@@ -14,6 +14,7 @@ from barnabas.core.raft.snapshot_batches import snapshot_batches
 from barnabas.model.ports import Clock
 from barnabas.server.metadata_log import MetadataLog, MetadataLogSettings
 from barnabas.server.raft_progress import StateMachine
+from barnabas.wire.errors import ApiError
 
 log = structlog.get_logger("kafka.raft")
 
@@ -81,7 +82,7 @@ class SnapshotKeeper:
                 self._node.snapshot_written(written)
             self.newest_bytes, self._newest_ms = written.size_bytes, self._clock.monotonic_ms()
             await self._clean()
-        except OSError as e:
+        except (OSError, ApiError) as e:
             # The log still has everything: a failed snapshot costs space and start-up time, not data.
             log.error("a metadata snapshot failed", offset=source.id.offset, reason=str(e))
 

@@ -237,6 +237,9 @@ class LogFiles:
         """Cut the log so that it ends at `offset`; says whether anything was cut."""
         with self._flush_lock, self.lock:
             if offset >= self.log_end_offset:
+                # An epoch in which we led and wrote nothing is cut too: the next leader knows nothing of it, and says so
+                # again and again to a follower that names it as its last.
+                self.guarded("truncating", self._forget_empty_epochs)
                 return False
             self.guarded("truncating", lambda: self._truncate(offset))
             return True
@@ -280,7 +283,10 @@ class LogFiles:
         self.recovery_point = min(self.recovery_point, offset)
         if self.cleaner_offset is not None:
             self.cleaner_offset = min(self.cleaner_offset, offset)
-        if self.leader_epochs.truncate_from_end(offset):
+        self._forget_empty_epochs()
+
+    def _forget_empty_epochs(self) -> None:
+        if self.leader_epochs.truncate_from_end(self.log_end_offset):
             self.leader_epochs.save()
 
     def apply_retention(self, now_ms: int) -> int:

@@ -52,7 +52,7 @@ class Network:
     def __init__(self, processes: Callable[[], Mapping[int, int]], addresses: Mapping[str, int] | None = None) -> None:
         """processes: gives node ids by process id. addresses: node ids by the address that they connect from."""
         self._processes = processes
-        self._addresses = dict(addresses or {})
+        self._addresses: Mapping[str, int] = {} if addresses is None else addresses
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="network", daemon=True)
         self._proxies: dict[tuple[int, int], Proxy] = {}

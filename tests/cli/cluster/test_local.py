@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.conftest import Barnabas, Run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 WAIT_S = 120
 
 
