@@ -237,8 +237,8 @@ class LogFiles:
         """Cut the log so that it ends at `offset`; says whether anything was cut."""
         with self._flush_lock, self.lock:
             if offset >= self.log_end_offset:
-                # An epoch in which we led and wrote nothing is cut too: the next leader knows nothing of it, and says so
-                # again and again to a follower that names it as its last.
+                # An epoch in which we led and wrote nothing is cut too: the next leader knows nothing of it, and says
+                # so again and again to a follower that names it as its last.
                 self.guarded("truncating", self._forget_empty_epochs)
                 return False
             self.guarded("truncating", lambda: self._truncate(offset))
