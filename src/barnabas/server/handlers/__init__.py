@@ -71,7 +71,7 @@ CONTROLLER: Final = (
     "update_features",
     "envelope",
     "fetch_snapshot",
-    "describe_cluster",
+    "describe_cluster:describe_controllers",
     "broker_registration",
     "broker_heartbeat",
     "unregister_broker",

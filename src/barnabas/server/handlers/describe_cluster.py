@@ -1,7 +1,6 @@
-"""DescribeCluster v0-2 (v1 endpoint types, v2 fenced brokers). KIP-700, KIP-919, KIP-1073.
+"""DescribeCluster v0-2 on clients' listeners (v1 endpoint types, v2 fenced brokers). KIP-700, KIP-919, KIP-1073.
 
-On a client listener it tells of brokers, to anybody; on a controller's of controllers, to those who may ALTER the
-cluster.
+It tells of brokers, to anybody.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
-from barnabas.server.router import ALWAYS_ALLOWED, handles, on_cluster
+from barnabas.server.router import ALWAYS_ALLOWED, handles
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -32,7 +31,7 @@ class EndpointType(IntEnum):
 @handles(DescribeClusterRequest, authz=ALWAYS_ALLOWED)
 def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
     """Describe the brokers at their addresses on the client's listener."""
-    _check(request, EndpointType.BROKER, ctx)
+    check_endpoint_type(request, EndpointType.BROKER, ctx)
     listener = ctx.listener_name
     brokers = [
         DescribeClusterBroker(
@@ -45,29 +44,11 @@ def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> De
         for broker_id, broker in sorted(ctx.node.image().cluster.brokers.items())
         if listener in broker.listeners and (request.include_fenced_brokers or not broker.fenced)
     ]
-    return _response(request, EndpointType.BROKER, brokers, ctx.node.random_live_broker(), ctx)
+    return described(request, EndpointType.BROKER, brokers, ctx.node.random_live_broker(), ctx)
 
 
-@handles(DescribeClusterRequest, authz=on_cluster(AclOperation.ALTER))
-def describe_controllers(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
-    """Describe the registered controllers at their addresses on the listener."""
-    if not ctx.node.image().levels.controller_registration:
-        raise ApiError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            "controllers are not registered at this metadata.version, so they cannot be described",
-        )
-    _check(request, EndpointType.CONTROLLER, ctx)
-    listener = ctx.listener_name
-    controllers = [
-        DescribeClusterBroker(broker_id=node_id, host=one.listeners[listener].host, port=one.listeners[listener].port)
-        for node_id, one in sorted(ctx.node.image().cluster.controllers.items())
-        if listener in one.listeners
-    ]
-    leader = ctx.node.controller.driver.node.leader_id
-    return _response(request, EndpointType.CONTROLLER, controllers, -1 if leader is None else leader, ctx)
-
-
-def _check(request: DescribeClusterRequest, served: EndpointType, ctx: RequestContext) -> None:
+def check_endpoint_type(request: DescribeClusterRequest, served: EndpointType, ctx: RequestContext) -> None:
+    """Refuse by ApiError a request for nodes of the other kind."""
     if request.endpoint_type == served:
         return
     if request.endpoint_type not in list(EndpointType):
@@ -81,13 +62,14 @@ def _check(request: DescribeClusterRequest, served: EndpointType, ctx: RequestCo
     raise ApiError(ErrorCode.INVALID_REQUEST if ctx.version == 0 else code, message)
 
 
-def _response(
+def described(
     request: DescribeClusterRequest,
     served: EndpointType,
     nodes: list[DescribeClusterBroker],
     controller_id: int,
     ctx: RequestContext,
 ) -> DescribeClusterResponse:
+    """Give the answer that both kinds of listener share."""
     response = DescribeClusterResponse(
         endpoint_type=served,
         cluster_id=ctx.node.cluster_id,
