@@ -43,6 +43,7 @@ _STALE_LEADER: Final = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
     }
 )
+_STALE_CONTROLLER: Final = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 _STALE_COORDINATOR: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
 
@@ -180,8 +181,9 @@ class Cluster:
 
         async def once() -> Any:
             response = await (await self.any_channel()).call(request, **how)
-            if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
-                raise ApiError(ErrorCode.NOT_CONTROLLER, getattr(response, "error_message", None))
+            code = getattr(response, "error_code", 0)
+            if code in _STALE_CONTROLLER:
+                raise ApiError(ErrorCode(code), getattr(response, "error_message", None))
             return response
 
         return await self.retry(once)
@@ -236,7 +238,7 @@ class Cluster:
                     raise
                 if e.code in _STALE_LEADER:
                     self._topics.clear()
-                elif e.code == ErrorCode.NOT_CONTROLLER:
+                if e.code in _STALE_CONTROLLER:
                     self.controller_id = -1
             except (DisconnectedError, RequestTimeoutError):
                 if not self.reached or loop.time() + backoff_s > deadline:

@@ -45,15 +45,16 @@ class QuorumAdmin(ClusterAdmin):
 
     async def describe_quorum(self) -> Quorum:
         """Give the state of the metadata quorum; ApiError when refused."""
-        response: DescribeQuorumResponse = await self.cluster.call_any(
-            DescribeQuorumRequest(
-                topics=[RequestTopicData(topic_name=METADATA_TOPIC, partitions=[RequestPartitionData()])]
-            )
-        )
-        check(response.error_code, response.error_message)
-        partition = response.topics[0].partitions[0]
-        check(partition.error_code, partition.error_message)
-        return Quorum(partition, response.nodes)
+        topic = RequestTopicData(topic_name=METADATA_TOPIC, partitions=[RequestPartitionData()])
+
+        async def once() -> Quorum:
+            response: DescribeQuorumResponse = await self.cluster.call_any(DescribeQuorumRequest(topics=[topic]))
+            check(response.error_code, response.error_message)
+            partition = response.topics[0].partitions[0]
+            check(partition.error_code, partition.error_message)
+            return Quorum(partition, response.nodes)
+
+        return await self.cluster.retry(once)
 
     async def add_raft_voter(self, voter: int, directory: Uuid, endpoints: Sequence[VoterEndpoint]) -> None:
         """Let a controller, which must run and have caught up, vote; ApiError when refused."""
