@@ -12,8 +12,6 @@ _TRANSACTIONS: Final = "transactions are not served yet"
 _SHARE: Final = "share groups (KIP-932) are not served yet"
 _NEW_GROUPS: Final = "the consumer and streams protocols (KIP-848, KIP-1071) are not served yet"
 _TOKENS: Final = "delegation tokens (KIP-48) are not served yet"
-_MOVES: Final = "a replica stays in the log directory it was placed in"
-_QUORUM: Final = "a quorum of several controllers is not served yet"
 
 _CRASHES: Final = (
     "Kafka answers UNKNOWN_SERVER_ERROR or closes the connection; here the request is refused with a reason"
@@ -27,7 +25,6 @@ NOT_OFFERED: Final[dict[str, str]] = {
     "TXN_OFFSET_COMMIT": _TRANSACTIONS,
     "DESCRIBE_TRANSACTIONS": _TRANSACTIONS,
     "LIST_TRANSACTIONS": _TRANSACTIONS,
-    "ALTER_REPLICA_LOG_DIRS": _MOVES,
     "CREATE_DELEGATION_TOKEN": _TOKENS,
     "RENEW_DELEGATION_TOKEN": _TOKENS,
     "EXPIRE_DELEGATION_TOKEN": _TOKENS,
@@ -38,8 +35,6 @@ NOT_OFFERED: Final[dict[str, str]] = {
     "SHARE_GROUP_DESCRIBE": _SHARE,
     "SHARE_FETCH": _SHARE,
     "SHARE_ACKNOWLEDGE": _SHARE,
-    "ADD_RAFT_VOTER": _QUORUM,
-    "REMOVE_RAFT_VOTER": _QUORUM,
     "INITIALIZE_SHARE_GROUP_STATE": _SHARE,
     "READ_SHARE_GROUP_STATE": _SHARE,
     "WRITE_SHARE_GROUP_STATE": _SHARE,
