@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
 import signal
 import subprocess
 import sys
@@ -158,6 +161,37 @@ def test_a_cluster_grows_and_forgets_a_broker(barnabas: Barnabas, tmp_path: Path
         until(lambda: barnabas(*listed), lambda r: [b["id"] for b in r.json] == [1])
     finally:
         started.end()
+
+
+def test_at_a_terminal_commands_are_typed_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = ["cluster", "start", "--dir", str(tmp_path / "play"), "--combined", "1", "--port", "0", "--plaintext"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "barnabas.cli.main", *command], stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    try:
+        read_until(ours, "cluster> ")
+        os.write(ours, b"pause 2\x7f1\r")
+        read_until(ours, "Paused node 1.")
+        os.write(ours, b"resume 1\rkettle\r")
+        read_until(ours, "kettle: there is no such command")
+        os.write(ours, b"\x03")
+        read_until(ours, "Stopping every node")
+        assert process.wait(WAIT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def read_until(terminal: int, text: str) -> None:
+    """Read what is shown until a text is there."""
+    shown = ""
+    while text not in shown:
+        ready, _, _ = select.select([terminal], [], [], WAIT_S)
+        assert ready, shown
+        shown += os.read(terminal, 65536).decode(errors="replace")
 
 
 def test_what_cannot_be_started(barnabas: Barnabas, tmp_path: Path) -> None:

@@ -32,9 +32,14 @@ def test_the_keys_that_end_it(keys: str) -> None:
 
 
 def test_nodes_are_a_table() -> None:
-    made = table([{"node": 1, "state": "running", "pid": None}])
+    made = table(
+        [
+            {"node": 1, "state": "running", "pid": None, "rack": None},
+            {"node": 2, "state": "down", "pid": 7, "rack": None},
+        ]
+    )
     assert [column.header for column in made.columns] == ["NODE", "STATE", "PID"]
-    assert [str(cell) for cell in made.columns[2].cells] == ["-"]
+    assert [str(cell) for cell in made.columns[2].cells] == ["-", "7"]
 
 
 @pytest.mark.parametrize("name", ["short", "a-name-that-is-longer-than-the-path-of-a-socket-may-be" * 3])

@@ -24,7 +24,10 @@ _LOOK_SECONDS: Final = 0.5
 _PROMPT: Final = "cluster> "
 _CTRL_C, _CTRL_D, _CTRL_U = "\x03", "\x04", "\x15"
 _STATES: Final = {"running": "green", "paused": "yellow", "fenced": "magenta", "down": "red"}
-_NUMBERS: Final = frozenset({"node", "pid", "log_end", "lag", "leads", "in_sync", "rss_mb", "cpu_percent", "starts"})
+_NUMBERS: Final = frozenset({"node", "pid", "log_end", "lag", "leads", "in_sync", "rss_mb", "cpu_percent"})
+_TITLES: Final = {"rss_mb": "MB", "cpu_percent": "CPU%", "in_sync": "IN SYNC"}
+_LEFT_OUT: Final = frozenset({"starts"})
+"""Only for programs: the table has to fit into a terminal."""
 
 
 class LineEditor:
@@ -66,14 +69,15 @@ class LineEditor:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Table:
-    """Give the nodes as a table."""
-    made = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for key in rows[0] if rows else ():
-        made.add_column(key.upper().replace("_", " "), justify="right" if key in _NUMBERS else "left", no_wrap=True)
+    """Give the nodes as a table, without what is known of none of them."""
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    keys = [key for key in (rows[0] if rows else ()) if key not in _LEFT_OUT and any(r[key] is not None for r in rows)]
+    for key in keys:
+        title = _TITLES.get(key, key.upper().replace("_", " "))
+        made.add_column(title, justify="right" if key in _NUMBERS else "left", no_wrap=True)
     for row in rows:
         style = _STATES.get(str(row["state"]), "")
-        cells = (Text("-" if v is None else str(v), style if k == "state" else "") for k, v in row.items())
-        made.add_row(*cells)
+        made.add_row(*(Text("-" if row[k] is None else str(row[k]), style if k == "state" else "") for k in keys))
     return made
 
 
