@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from confluent_kafka import KafkaError, Producer
 
@@ -33,10 +35,9 @@ def test_a_cluster_in_this_process(barnabas_clusters: MakeCluster) -> None:
     assert produce(alice.librdkafka, "orders") is None
     # Every node connects from an address of its own, so that each can be told from the others and from clients.
     assert cluster.network.connections(CLIENTS, 1)[1] > 0
+    network = cluster.network
     for other in (1, 3):  # each broker follows partitions of the others
-        cluster.wait_for(
-            lambda node=other: cluster.network.connections(2, node)[1], lambda made: made > 0, "connections"
-        )  # type: ignore[misc]
+        cluster.wait_for(partial(network.connections, 2, other), lambda made: made[1] > 0, f"a connection to {other}")
     follower = next(n for n in cluster if n is not cluster.active_controller())
     cluster.expire_session(follower.node_id)
     cluster.leader("orders", follower.node_id - 1)
