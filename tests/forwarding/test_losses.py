@@ -37,6 +37,7 @@ def caught(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
         yield caplog
 
 
+@pytest.mark.cluster
 @pytest.mark.requirement("F-25", "H-07", "F-23", "F-43")
 def test_a_broker_without_rights_and_then_without_controllers(tmp_path: Path, caught: pytest.LogCaptureFixture) -> None:
     with InProcess(tmp_path, controllers=(101,), brokers=(2,), request__timeout__ms="3000") as cluster:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from barnabas.cli.dump_log.lines import Decoded, Line, Options
 from barnabas.cli.dump_log.message_json import to_json
+from barnabas.model.java_number import java_double
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.message import Message
 from barnabas.wire.record_batch import (
@@ -150,10 +151,19 @@ def _contents(decoded: Decoded, prefix: str) -> str:
     text = ""
     for label, value in (("key", decoded.key), ("payload", decoded.value)):
         if value is not None:
-            shown = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            shown = value if isinstance(value, str) else _java_json(value)
             text += f"{prefix}{label}: {shown}"
             prefix = " "
     return text
+
+
+def _java_json(value: Any) -> str:
+    """Give a value as Java's tools print JSON: a double by Double.toString, 2.0E7 for twenty million."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{_java_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_java_json, value)) + "]"
+    return java_double(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
 def _control_text(control: tuple[ControlType, Message] | None, record: Record) -> str:
