@@ -42,14 +42,15 @@ _RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention
 _SYNONYMS: Final = {name: group for group in (_ROLL, _JITTER, _RETENTION) for name in group} | {_FLUSH[0]: _FLUSH}
 """Broker keys that say the same thing in several units; each is found under all of them."""
 
-_STRANGERS: Final = (
-    "super.users",
-    "allow.everyone.if.no.acl.found",
+_AUTHORIZER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")
+"""Keys that Kafka leaves to the authorizer and does not know itself: told like any stranger in the file."""
+_TOLD_WHEN_SET: Final = (
+    *_AUTHORIZER_KEYS,
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
-"""Keys that Kafka's own table does not hold, being the authorizer's or dynamic only: told when set, like any other."""
+"""Keys that Kafka's own table does not hold; the dynamic ones of them have a type all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +93,11 @@ class DescribedConfigs:
         """Give every key of this broker, and whatever else stands in its file."""
         values = self._effective.values
         for key in TABLE:
-            if not key.internal and key.name not in _STRANGERS:
+            if not key.internal and key.name not in _TOLD_WHEN_SET:
                 value = self._effective.node_id if key.name == "broker.id" else values[key.name]
                 yield self._broker_entry(key.name, key, _text(key, value), telling)
         for name, text in self._effective.originals.items():
-            if name not in TABLE or name in _STRANGERS:
+            if name not in TABLE or name in _TOLD_WHEN_SET:
                 yield self._broker_entry(name, _key_of(name), text, telling)
 
     def cluster_default(self, telling: Telling) -> Iterator[DescribeConfigsResourceResult]:
@@ -158,7 +159,7 @@ def _synonym(name: str, value: str | None, source: Source) -> DescribeConfigsSyn
 
 def _key_of(name: str) -> ConfigKey | None:
     """Give the row of a key that need not stand in the table: one listener's own, or a stranger's."""
-    return None if name in _STRANGERS else TABLE.get(bare_key(name))
+    return None if name in _AUTHORIZER_KEYS else TABLE.get(bare_key(name))
 
 
 def _sensitive(key: ConfigKey | None) -> bool:
@@ -181,7 +182,7 @@ def _text(key: ConfigKey, value: object) -> str | None:
 def _default_texts() -> dict[str, str]:
     texts = {}
     for key in TABLE:
-        if key.name in _STRANGERS or key.default in (None, REQUIRED):
+        if key.name in _TOLD_WHEN_SET or key.default in (None, REQUIRED):
             continue
         if not isinstance(key.default, Password):
             text = _text(key, key.default)
