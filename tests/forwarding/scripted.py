@@ -18,8 +18,8 @@ from barnabas.net.clock import SystemClock
 from barnabas.server.authorization import Authz
 from barnabas.server.config import NodeConfig
 from barnabas.server.context import ClientConnection, RequestContext
-from barnabas.server.controller_channel import ActiveController
-from barnabas.server.forwarding import ForwardingChannel
+from barnabas.server.forwarding.channel import ForwardingChannel
+from barnabas.server.forwarding.controller_channel import ActiveController
 from barnabas.server.metrics import ServerMetrics
 from barnabas.server.router import Forwarded
 from barnabas.wire.api_keys import API_KEYS, ApiKey, ApiRow
@@ -147,7 +147,7 @@ class ScriptedController:
 
 @dataclass
 class Broker:
-    """As much of a broker as forwards: `server.errand_runner.ForwardingNode`."""
+    """As much of a broker as forwards: `server.forwarding.errand_runner.ForwardingNode`."""
 
     config: NodeConfig
     metrics: ServerMetrics = field(default_factory=lambda: ServerMetrics(Metrics(SystemClock())))

@@ -17,7 +17,7 @@ from barnabas.core.replicated import VersionedRecord
 from barnabas.model.uuid import Uuid
 from barnabas.net.dev_ca import DevCa
 from barnabas.net.tls import ServerTls, TlsConfig
-from barnabas.server.forwarding import ForwardingChannel
+from barnabas.server.forwarding.channel import ForwardingChannel
 from barnabas.wire.api_keys import API_KEYS, ApiKey
 from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
 from barnabas.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -241,8 +241,8 @@ async def test_a_silent_controller_costs_no_more_than_the_election_of_the_next(
 async def test_a_controller_that_falls_silent_is_noticed_and_one_that_thinks_is_waited_for(
     controller: ScriptedController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.server.errand_runner.SILENCE_S", 0.05)
-    monkeypatch.setattr("barnabas.server.errand_runner.CONNECT_MS", 200)
+    monkeypatch.setattr("barnabas.server.forwarding.errand_runner.SILENCE_S", 0.05)
+    monkeypatch.setattr("barnabas.server.forwarding.errand_runner.CONNECT_MS", 200)
     broker = Broker(broker_config(request__timeout__ms="20000"), leader=controller.target)
     thinking = asyncio.Event()
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from barnabas.model.principal import KafkaPrincipal
-from barnabas.server.controller_channel import ActiveController
-from barnabas.server.forwarding import ForwardingChannel
+from barnabas.server.forwarding.channel import ForwardingChannel
+from barnabas.server.forwarding.controller_channel import ActiveController
 from barnabas.wire.api_keys import API_KEYS, ApiKey
 from barnabas.wire.errors import ErrorCode
 from tests.peers.kafka import RealKafka

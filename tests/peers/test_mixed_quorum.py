@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.server.dev_node import DevFiles
-from tests.server.quorums import LOG, Quorum, note, noted, running
+from tests.server.raft.quorums import LOG, Quorum, note, noted, running
 
 from .apache import ApacheKafka
 from .eventually import eventually

@@ -9,7 +9,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.producer import Producer
 from barnabas.core.metadata.topics import PartitionRegistration
 from barnabas.model.topic_partition import TopicPartition
-from barnabas.server.partition import Partition
+from barnabas.server.replication.partition import Partition
 from barnabas.storage.log import Log
 from barnabas.testing.local import LocalCluster, LocalNode
 from tests.storage.logs import read_all

@@ -26,8 +26,8 @@ from barnabas.model.topic_partition import OffsetAndEpoch, TopicPartition
 from barnabas.model.uuid import ZERO_UUID
 from barnabas.net.clock import SystemClock
 from barnabas.server.format import BOOTSTRAP_FILE
-from barnabas.server.metadata_log import read_batches, read_snapshot_batches
 from barnabas.server.metadata_replica import decoded
+from barnabas.server.raft.metadata_log import read_batches, read_snapshot_batches
 from barnabas.storage import checkpoint
 from barnabas.storage.environment import LogEnvironment
 from barnabas.storage.fs import OsFileSystem

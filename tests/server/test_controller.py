@@ -19,7 +19,7 @@ from barnabas.model.features import LATEST_METADATA_VERSION
 from barnabas.net.clock import SystemClock
 from barnabas.server.controller import Controller, ControllerError
 from barnabas.server.format import BOOTSTRAP_FILE, FormatRequest, format_directories
-from barnabas.server.raft_driver import DriverFailedError
+from barnabas.server.raft.driver import DriverFailedError
 from barnabas.storage.memory_fs import MemoryFileSystem
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.metadata_records import encode_metadata_record

@@ -10,7 +10,7 @@ from barnabas.core.sasl.mechanisms.scram import SCRAM_SHA_512, derive_keys, salt
 from barnabas.model.features import MetadataVersion
 from barnabas.model.uuid import RESERVED_UUIDS, Uuid
 from barnabas.server.format import FormatError, FormatRequest, format_directories, random_uuid, standalone_voters
-from barnabas.server.metadata_log import read_batches
+from barnabas.server.raft.metadata_log import read_batches
 from barnabas.server.scram_arguments import parse_scram_argument
 from barnabas.storage.fs import OsFileSystem
 from barnabas.storage.memory_fs import MemoryFileSystem, no_fault

@@ -16,21 +16,21 @@ from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
 from barnabas.server.broker_lifecycle import UNREGISTERED, BrokerLifecycle
 from barnabas.server.config import Endpoint
-from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.format import random_uuid
-from barnabas.server.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, group_config
-from barnabas.server.group_metrics import publish_group_metrics
+from barnabas.server.forwarding.topic_creation import TopicCreation
+from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, group_config
+from barnabas.server.groups.metrics import publish_group_metrics
+from barnabas.server.groups.offsets_log import PartitionLog
 from barnabas.server.handlers import BROKER
-from barnabas.server.log_work import LogWork, passes
 from barnabas.server.node_metrics import publish_node_metrics
-from barnabas.server.offsets_log import PartitionLog
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.publishers import Publisher
 from barnabas.server.publishers.topics import TopicPublisher
-from barnabas.server.replica_manager import ReplicaManager
-from barnabas.server.replica_metrics import publish_replica_metrics
+from barnabas.server.replication.fetch_sessions import FetchSessions
+from barnabas.server.replication.log_work import LogWork, passes
+from barnabas.server.replication.metrics import publish_replica_metrics
+from barnabas.server.replication.replica_manager import ReplicaManager
 from barnabas.server.router import Router
-from barnabas.server.topic_creation import TopicCreation
 from barnabas.wire.compression import Compression
 from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 

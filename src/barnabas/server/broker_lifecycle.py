@@ -21,7 +21,7 @@ from barnabas.wire.messages.broker_registration import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.server.controller_channel import ControllerChannel
+    from barnabas.server.forwarding.controller_channel import ControllerChannel
 
 log = structlog.get_logger("kafka.server.BrokerLifecycle")
 

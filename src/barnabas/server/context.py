@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from barnabas.server.cluster_changes import ClusterChanges
     from barnabas.server.config import NodeConfig
     from barnabas.server.controller import Controller
-    from barnabas.server.controller_channel import ControllerChannel
-    from barnabas.server.fetch_sessions import FetchSessions
-    from barnabas.server.group_coordinator import GroupCoordinator
+    from barnabas.server.forwarding.controller_channel import ControllerChannel
+    from barnabas.server.groups.group_coordinator import GroupCoordinator
     from barnabas.server.metrics import ServerMetrics
-    from barnabas.server.partitions import Partitions
     from barnabas.server.producer_ids import ProducerIds
-    from barnabas.server.raft_driver import RaftDriver
-    from barnabas.server.replica_manager import ReplicaManager
+    from barnabas.server.quotas.throttle import Throttle
+    from barnabas.server.raft.driver import RaftDriver
+    from barnabas.server.replication.fetch_sessions import FetchSessions
+    from barnabas.server.replication.partitions import Partitions
+    from barnabas.server.replication.replica_manager import ReplicaManager
     from barnabas.server.router import Router
-    from barnabas.server.throttle import Throttle
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.errors import ErrorCode
 

@@ -26,10 +26,10 @@ from barnabas.model.ports import Clock
 from barnabas.model.topic_partition import OffsetAndEpoch
 from barnabas.server.config import NodeConfig
 from barnabas.server.format import BOOTSTRAP_FILE
-from barnabas.server.metadata_log import LoadedBatch, read_batches
 from barnabas.server.metadata_replica import MetadataReplica, decoded
-from barnabas.server.quorum import ControllerError, log_settings, registration
-from barnabas.server.raft_driver import RaftDriver
+from barnabas.server.raft.driver import RaftDriver
+from barnabas.server.raft.metadata_log import LoadedBatch, read_batches
+from barnabas.server.raft.quorum import ControllerError, log_settings, registration
 from barnabas.storage.fs import FileSystem
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.metadata_records import encode_metadata_record
@@ -167,7 +167,7 @@ class Controller(MetadataReplica):
             size = grown
         yield records[start:], values[start:]
 
-    # -- what the driver tells (`raft_driver.StateMachine`)
+    # -- what the driver tells (`raft.driver.StateMachine`)
 
     def restore(self, snapshot_id: OffsetAndEpoch, batches: Iterator[LoadedBatch]) -> None:
         """Begin with a snapshot, or go on with one where the log left a hole."""

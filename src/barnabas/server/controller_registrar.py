@@ -9,7 +9,7 @@ import structlog
 from barnabas.core.metadata.delta import MetadataDelta
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.server.controller import Controller
-from barnabas.server.controller_channel import ControllerChannel
+from barnabas.server.forwarding.controller_channel import ControllerChannel
 from barnabas.wire.errors import ErrorCode
 
 log = structlog.get_logger("kafka.controller")

@@ -19,11 +19,11 @@ from barnabas.core.replicated import ReplayError, VersionedRecord
 from barnabas.model.ports import Clock
 from barnabas.model.topic_partition import OffsetAndEpoch
 from barnabas.server.config import NodeConfig
-from barnabas.server.metadata_log import LoadedBatch
-from barnabas.server.quorum import ControllerError
-from barnabas.server.raft_driver import RaftDriver
-from barnabas.server.raft_progress import SnapshotSource
-from barnabas.server.raft_replica import open_replica
+from barnabas.server.raft.driver import RaftDriver
+from barnabas.server.raft.metadata_log import LoadedBatch
+from barnabas.server.raft.progress import SnapshotSource
+from barnabas.server.raft.quorum import ControllerError
+from barnabas.server.raft.replica import open_replica
 from barnabas.storage.fs import FileSystem, OsFileSystem
 from barnabas.storage.meta_properties import MetaPropertiesError
 from barnabas.wire.errors import ProtocolError
@@ -148,7 +148,7 @@ class MetadataReplica:
         """Write a snapshot of what is committed now."""
         await self.driver.snapshot("it was asked for")
 
-    # -- what the driver tells (`raft_driver.StateMachine`)
+    # -- what the driver tells (`raft.driver.StateMachine`)
 
     def restore(self, snapshot_id: OffsetAndEpoch, batches: Iterator[LoadedBatch]) -> None:
         """Begin with a snapshot, or go on with one where the log left a hole."""

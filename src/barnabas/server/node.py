@@ -24,31 +24,31 @@ from barnabas.model.metrics import Metrics
 from barnabas.model.ports import Clock
 from barnabas.model.principal import USER_TYPE, KafkaPrincipal
 from barnabas.net.clock import SystemClock
-from barnabas.server.authentication import Authentication
 from barnabas.server.broker import Broker
 from barnabas.server.broker_lifecycle import RegistrationRefusedError
 from barnabas.server.cluster_changes import ClusterChanges
 from barnabas.server.config import NodeConfig
-from barnabas.server.connection_limits import ConnectionLimits
 from barnabas.server.context import LiveBroker, SupportedFeature
 from barnabas.server.controller import Controller, ControllerError
-from barnabas.server.controller_channel import ActiveController, LocalChannel
 from barnabas.server.controller_metrics import ControllerMetrics
 from barnabas.server.controller_registrar import ControllerRegistrar
-from barnabas.server.forwarding import ForwardingChannel
+from barnabas.server.forwarding.channel import ForwardingChannel
+from barnabas.server.forwarding.controller_channel import ActiveController, LocalChannel
 from barnabas.server.handlers import CONTROLLER
-from barnabas.server.listeners import ServedListener, receive_budget, tend
 from barnabas.server.metadata_metrics import MetadataMetrics
 from barnabas.server.metadata_replica import MetadataReplica
 from barnabas.server.metrics import ServerMetrics
+from barnabas.server.network.authentication import Authentication
+from barnabas.server.network.connection_limits import ConnectionLimits
+from barnabas.server.network.listeners import ServedListener, receive_budget, tend
 from barnabas.server.publishers import Publisher
 from barnabas.server.publishers.acls import AclPublisher
 from barnabas.server.publishers.configs import ConfigPublisher
 from barnabas.server.publishers.connection_rates import ConnectionRatePublisher
-from barnabas.server.raft_driver import RaftDriver
-from barnabas.server.raft_metrics import publish_raft_metrics
+from barnabas.server.quotas.throttle import Throttle
+from barnabas.server.raft.driver import RaftDriver
+from barnabas.server.raft.metrics import publish_raft_metrics
 from barnabas.server.router import Router
-from barnabas.server.throttle import Throttle
 from barnabas.storage.fs import FileSystem
 from barnabas.storage.log_dir import LogDir, LogDirLockedError
 from barnabas.storage.log_dirs import LogDirs, LogDirsSettings
@@ -56,12 +56,12 @@ from barnabas.storage.meta_properties import MetaPropertiesError
 
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
-    from barnabas.server.fetch_sessions import FetchSessions
-    from barnabas.server.group_coordinator import GroupCoordinator
+    from barnabas.server.groups.group_coordinator import GroupCoordinator
     from barnabas.server.metrics_http import MetricsServer
-    from barnabas.server.partitions import Partitions
     from barnabas.server.producer_ids import ProducerIds
-    from barnabas.server.replica_manager import ReplicaManager
+    from barnabas.server.replication.fetch_sessions import FetchSessions
+    from barnabas.server.replication.partitions import Partitions
+    from barnabas.server.replication.replica_manager import ReplicaManager
     from barnabas.wire.errors import ErrorCode
 
 log = structlog.get_logger("kafka.server.Node")

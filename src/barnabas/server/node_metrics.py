@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from barnabas.core.authorizer.standard import StandardAuthorizer
 from barnabas.model.metrics import mbean
-from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.metrics import ServerMetrics
+from barnabas.server.replication.fetch_sessions import FetchSessions
 from barnabas.storage.log_dirs import LogDirs
 
 NO_AUTHORIZER = -1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.core.metadata.configs import ConfigResourceType
 from barnabas.model.acl import AclBinding
-from barnabas.server.partitions import INTERNAL_TOPICS
+from barnabas.server.replication.partitions import INTERNAL_TOPICS
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,

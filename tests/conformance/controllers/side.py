@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.uuid import ZERO_UUID, Uuid
-from barnabas.server.metadata_log import read_batches
+from barnabas.server.raft.metadata_log import read_batches
 from barnabas.testing.processes import NodeProcess
 from barnabas.wire.api_keys import row_of
 from barnabas.wire.declaration import Message

@@ -25,11 +25,11 @@ from barnabas.net.clock import SystemClock
 from barnabas.server.authorization import Authz
 from barnabas.server.config import NodeConfig
 from barnabas.server.context import ClientConnection, RequestContext
-from barnabas.server.coordinator_log import MemoryLog
-from barnabas.server.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from barnabas.server.groups.coordinator_log import MemoryLog
+from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from barnabas.server.node import Node
+from barnabas.server.quotas.throttle import Throttle
 from barnabas.server.router import Router
-from barnabas.server.throttle import Throttle
 from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.header import decode_response_header
 from barnabas.wire.message import Message, decode, encode

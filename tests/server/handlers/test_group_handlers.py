@@ -9,7 +9,7 @@ import pytest
 from barnabas.core.groups.config import GroupConfig
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.model.uuid import ZERO_UUID
-from barnabas.server.group_coordinator import OFFSETS_TOPIC
+from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.message import encode
 from barnabas.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse

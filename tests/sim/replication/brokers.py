@@ -16,12 +16,12 @@ from barnabas.model.topic_partition import TopicPartition
 from barnabas.server.authorization import Authz
 from barnabas.server.config import NodeConfig
 from barnabas.server.context import ClientConnection, LiveBroker, RequestContext
-from barnabas.server.fetch_sessions import FetchSessions
-from barnabas.server.followed_partitions import FetcherSettings, FollowedPartitions
-from barnabas.server.follower_fetch import FollowerReading
-from barnabas.server.follower_sessions import follower_session
-from barnabas.server.partition import NO_LEADER, Partition
-from barnabas.server.replica_manager import ReplicaManager
+from barnabas.server.replication.fetch_sessions import FetchSessions
+from barnabas.server.replication.followed_partitions import FetcherSettings, FollowedPartitions
+from barnabas.server.replication.follower_fetch import FollowerReading
+from barnabas.server.replication.follower_sessions import follower_session
+from barnabas.server.replication.partition import NO_LEADER, Partition
+from barnabas.server.replication.replica_manager import ReplicaManager
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_dirs import LogDirs
 from barnabas.storage.memory_fs import MemoryFileSystem
@@ -31,7 +31,7 @@ from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.storage.logs import ManualClock
 
 if TYPE_CHECKING:
-    from barnabas.server.controller_channel import ControllerChannel
+    from barnabas.server.forwarding.controller_channel import ControllerChannel
     from barnabas.wire.primitives import Records
 
 DATA = Path("/data")

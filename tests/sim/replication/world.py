@@ -17,9 +17,9 @@ from barnabas.core.metadata.partition_requests import alter_partition
 from barnabas.core.metadata.topics import PartitionRegistration
 from barnabas.core.replicated import VersionedRecord
 from barnabas.core.replication.in_sync import Granted, IsrProposal
-from barnabas.server.follower_fetch import FollowerReading
-from barnabas.server.isr_changes import asked
-from barnabas.server.partition import Partition
+from barnabas.server.replication.follower_fetch import FollowerReading
+from barnabas.server.replication.isr_changes import asked
+from barnabas.server.replication.partition import Partition
 from barnabas.storage.log import LogAppendInfo
 from barnabas.storage.memory_fs import MemoryFileSystem
 from barnabas.wire.errors import ApiError, ErrorCode

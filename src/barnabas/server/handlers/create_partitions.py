@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.core.metadata.topic_changes import create_partitions as decide
 from barnabas.model.acl import AclOperation, ResourceType
-from barnabas.server.mutation_quota import mutation_quota
+from barnabas.server.quotas.mutations import mutation_quota
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.create_partitions import (

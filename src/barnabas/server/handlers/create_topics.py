@@ -10,7 +10,7 @@ from barnabas.core.metadata.topic_changes import create_topics as decide
 from barnabas.core.metadata.topic_changes import refused_topic
 from barnabas.core.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
-from barnabas.server.mutation_quota import mutation_quota
+from barnabas.server.quotas.mutations import mutation_quota
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.create_topics import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from barnabas.model.acl import AclOperation, ResourceType
-from barnabas.server.partitions import INTERNAL_TOPICS
+from barnabas.server.replication.partitions import INTERNAL_TOPICS
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.delete_records import (
@@ -23,7 +23,7 @@ from barnabas.wire.messages.delete_records import (
 
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
-    from barnabas.server.partition import Partition
+    from barnabas.server.replication.partition import Partition
 
 HIGH_WATERMARK: Final = -1
 """The offset that stands for everything that is committed."""

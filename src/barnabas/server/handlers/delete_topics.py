@@ -12,7 +12,7 @@ from barnabas.core.metadata.topic_changes import delete_topics as decide
 from barnabas.core.replicated import Decision
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.model.uuid import ZERO_UUID, Uuid
-from barnabas.server.mutation_quota import mutation_quota
+from barnabas.server.quotas.mutations import mutation_quota
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.delete_topics import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.core.metadata.topic_names import invalid_name
 from barnabas.core.metadata.topics import PartitionRegistration, TopicImage
 from barnabas.model.acl import AclOperation, ResourceType
-from barnabas.server.partitions import INTERNAL_TOPICS
+from barnabas.server.replication.partitions import INTERNAL_TOPICS
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.describe_topic_partitions import (

@@ -10,11 +10,11 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
-from barnabas.server.fetch_reading import Reading
-from barnabas.server.fetch_sessions import FetchPlan, Wanted, consumer_session
-from barnabas.server.follower_fetch import FollowerReading
-from barnabas.server.follower_sessions import follower_session
-from barnabas.server.partitions import Partition
+from barnabas.server.replication.fetch_reading import Reading
+from barnabas.server.replication.fetch_sessions import FetchPlan, Wanted, consumer_session
+from barnabas.server.replication.follower_fetch import FollowerReading
+from barnabas.server.replication.follower_sessions import follower_session
+from barnabas.server.replication.partitions import Partition
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.fetch import AbortedTransaction, FetchRequest, FetchResponse, PartitionData

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
-from barnabas.server.group_coordinator import OFFSETS_TOPIC
+from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.find_coordinator import (

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from barnabas.model.acl import AclOperation, ResourceType
-from barnabas.server.partitions import Partition
+from barnabas.server.replication.partitions import Partition
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.list_offsets import (

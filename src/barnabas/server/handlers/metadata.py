@@ -11,7 +11,7 @@ from barnabas.core.metadata.topic_names import invalid_name
 from barnabas.core.metadata.topics import TopicImage
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.model.uuid import ZERO_UUID, Uuid
-from barnabas.server.partitions import INTERNAL_TOPICS
+from barnabas.server.replication.partitions import INTERNAL_TOPICS
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.metadata import (

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.model.acl import AclOperation, ResourceType
 from barnabas.model.uuid import ZERO_UUID
-from barnabas.server.partition import ALL_REPLICAS
-from barnabas.server.partitions import INTERNAL_TOPICS
-from barnabas.server.purgatory import AckedRequest
+from barnabas.server.replication.partition import ALL_REPLICAS
+from barnabas.server.replication.partitions import INTERNAL_TOPICS
+from barnabas.server.replication.purgatory import AckedRequest
 from barnabas.server.router import BY_HANDLER, NO_ANSWER, NoAnswer, handles
 from barnabas.storage.log_validator import RecordsRefusedError
 from barnabas.wire.batch_header import BATCH_HEADER_SIZE, CURRENT_MAGIC, LOG_OVERHEAD, TRANSACTIONAL
@@ -34,7 +34,7 @@ from barnabas.wire.primitives import Records
 
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
-    from barnabas.server.partition import Partition
+    from barnabas.server.replication.partition import Partition
     from barnabas.storage.log import LogAppendInfo
 
 ADMIN_CLIENT_ID = "__admin_client"

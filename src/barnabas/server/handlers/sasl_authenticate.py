@@ -1,6 +1,6 @@
 """SaslAuthenticate v0-2 outside of a login: always ILLEGAL_SASL_STATE. KIP-152, KIP-368 (v1), v2 flexible.
 
-The login itself is served by `server.authentication`.
+The login itself is served by `server.network.authentication`.
 """
 
 from __future__ import annotations

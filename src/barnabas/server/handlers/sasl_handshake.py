@@ -1,7 +1,7 @@
 """SaslHandshake v0-1 outside of a login: always ILLEGAL_SASL_STATE. KIP-43, KIP-152.
 
-The login itself is served by `server.authentication`; here come the handshakes on listeners without SASL, and those
-after a login whose session has no end.
+The login itself is served by `server.network.authentication`; here come the handshakes on listeners without SASL, and
+those after a login whose session has no end.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Final
 from barnabas.core.metadata.delta import MetadataDelta
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.quotas import IP
-from barnabas.server.connection_limits import ConnectionLimits
+from barnabas.server.network.connection_limits import ConnectionLimits
 
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 

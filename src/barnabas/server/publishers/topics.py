@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from barnabas.core.metadata.delta import MetadataDelta
 from barnabas.core.metadata.image import MetadataImage
-from barnabas.server.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from barnabas.server.metrics import ServerMetrics
-from barnabas.server.replica_manager import ReplicaManager
+from barnabas.server.replication.replica_manager import ReplicaManager
 
 
 class TopicPublisher:

@@ -1,0 +1,1 @@
+"""Coordinators and the logs they keep their state in."""

@@ -1,0 +1,366 @@
+"""The runtime of a group shard: load by replay, decide, append, answer when committed, and keep its deadlines.
+
+Steps that are taken in one turn of the event loop share a batch. State is ahead of the log for that long;
+when the batch is not taken, the shard goes back to what the log holds and everybody who waited is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from barnabas.core.groups.image import NO_PRODUCER, At, ShardImage
+from barnabas.core.groups.shard import GroupShard
+from barnabas.core.groups.step import Now, Step, response_error
+from barnabas.core.replicated import Replicated
+from barnabas.model.ports import Clock
+from barnabas.server.groups.coordinator_log import CoordinatorLog
+from barnabas.wire.coordinator_records import (
+    CoordinatorRecord,
+    UnknownRecord,
+    decode_group_record,
+    encode_coordinator_key,
+    encode_coordinator_value,
+)
+from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
+from barnabas.wire.record_batch import (
+    Compression,
+    ControlType,
+    Record,
+    decode_batch,
+    decode_control,
+    encode_batch,
+    iter_headers,
+)
+
+log = structlog.get_logger("kafka.coordinator.group")
+
+R = TypeVar("R")
+Ask = Callable[[GroupShard, Now], Step[R]]
+_RECORD_OVERHEAD_BYTES: Final = 40
+"""More than a record's own fields and its part of the batch header can take."""
+
+
+class ShardState(Enum):
+    """LOADING until the log is replayed; CLOSED for good."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+@dataclass(slots=True)
+class _Waiter:
+    """Somebody to be told when records are committed, or why they never will be."""
+
+    done: Callable[[], None]
+    failed: Callable[[ErrorCode], None]
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is decided but not in the log yet."""
+
+    records: list[Record] = field(default_factory=list)
+    size: int = 0
+    waiters: list[_Waiter] = field(default_factory=list)
+
+
+class ShardRuntime:
+    """Runs one shard on one partition's log. Belongs to one event loop; nothing here is for other threads."""
+
+    def __init__(
+        self,
+        shard: GroupShard,
+        partition: CoordinatorLog,
+        clock: Clock,
+        *,
+        name: str,
+        load_buffer_bytes: int = 5 * 1024 * 1024,
+        compression: Compression = Compression.NONE,
+        linger_ms: int = -1,
+    ) -> None:
+        """linger_ms: how long writes gather into a batch; none or less: as long as the loop's turn lasts."""
+        self.shard = shard
+        self.state = ShardState.LOADING
+        self.load_time_ms = 0
+        self._log = partition
+        self._clock = clock
+        self._name = name
+        self._load_buffer_bytes = load_buffer_bytes
+        self._compression = compression
+        self._linger_s = max(0, linger_ms) / 1000
+        self._replicated: Replicated[ShardImage, _Waiter] = Replicated(ShardImage())
+        self._batch = _Batch()
+        self._next_offset = 0
+        self._left_alone = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms = 0
+
+    # loading and unloading
+
+    async def load(self) -> None:
+        """Replay the log, then serve. A log that cannot be read leaves the shard FAILED, which is logged."""
+        started = self._clock.monotonic_ms()
+        end = self._log.log_end_offset
+        try:
+            if self._log.log_start_offset < end:
+                await asyncio.to_thread(self._replay, self._log.log_start_offset, end)
+        except (ApiError, ProtocolError, OSError) as e:
+            self.state = ShardState.FAILED
+            log.error("cannot load groups", partition=self._name, error=str(e))
+            return
+        if self.state is not ShardState.LOADING:
+            return
+        self._next_offset = end
+        self._replicated = Replicated(self.shard.image, end - 1)
+        self._replicated.committed_offset = min(end, self._log.high_watermark) - 1
+        self._log.when_committed(self._committed)
+        self.state = ShardState.ACTIVE
+        self._take(self.shard.loaded(self._now()))
+        self._arm()
+        self.load_time_ms = self._clock.monotonic_ms() - started
+        groups = len(self.shard.image.groups)
+        if self._left_alone:
+            # Groups of the newer protocols, or records of a newer Kafka: the log keeps them.
+            log.warning("records of a kind not served here", partition=self._name, records=self._left_alone)
+        say = log.info if end else log.debug
+        say("groups loaded", partition=self._name, groups=groups, records=end, ms=self.load_time_ms)
+
+    def _replay(self, offset: int, end: int) -> None:
+        while offset < end and self.state is ShardState.LOADING:
+            data, next_offset = self._log.read(offset, self._load_buffer_bytes)
+            if next_offset <= offset:
+                return  # compaction has taken what stood between here and the end
+            self._replay_batches(data)
+            offset = next_offset
+
+    def _replay_batches(self, data: bytes) -> None:
+        for pos, header in iter_headers(data, partial_tail=True):
+            if header.is_control:
+                for record in decode_batch(data, pos):
+                    self._replay_marker(record, header.producer_id)
+                continue
+            producer = header.producer_id if header.is_transactional else NO_PRODUCER
+            for record in decode_batch(data, pos):
+                self._replay_record(record, At(record.offset, producer, record.timestamp))
+
+    def _replay_marker(self, record: Record, producer_id: int) -> None:
+        control = decode_control(record)
+        if control is not None and control[0] in (ControlType.COMMIT, ControlType.ABORT):
+            self.shard.end_transaction(producer_id, commit=control[0] is ControlType.COMMIT)
+
+    def _replay_record(self, record: Record, at: At) -> None:
+        decoded = decode_group_record(record.key or b"", record.value)
+        if isinstance(decoded, UnknownRecord) or not self.shard.replay(decoded, at):
+            self._left_alone += 1
+
+    def close(self) -> None:
+        """Stop serving: whoever waits is sent to find the coordinator again."""
+        if self.state is ShardState.CLOSED:
+            return
+        was_active = self.state is ShardState.ACTIVE
+        self.state = ShardState.CLOSED
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        batch, self._batch = self._batch, _Batch()
+        for waiter in (*self._replicated.roll_back(), *batch.waiters):
+            waiter.failed(ErrorCode.NOT_COORDINATOR)
+        if was_active:
+            self._log.forget(self._committed)
+            self._deliver(self.shard.unload(self._now()))
+        self._replicated = Replicated(ShardImage())
+
+    # requests
+
+    def submit(self, ask: Ask[R]) -> asyncio.Future[R]:
+        """Let the shard take a step; the future gives the response once all the step depends on is committed."""
+        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        try:
+            self._check_active()
+            step = ask(self.shard, self._now())
+            self._take(step, future)
+        except ApiError as e:
+            _refuse(future, response_error(e.code), e.message)
+        self._arm()
+        return future
+
+    def submit_parking(self, ask: Callable[[GroupShard, Now, asyncio.Future[R]], Step[None]]) -> asyncio.Future[R]:
+        """The same for a request that the shard parks; it gets the future as the waiter to reply to."""
+        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        try:
+            self._check_active()
+            self._take(ask(self.shard, self._now(), future))
+        except ApiError as e:
+            _refuse(future, response_error(e.code), e.message)
+        self._arm()
+        return future
+
+    def committed_image(self) -> ShardImage:
+        """Give what is committed; raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+        self._check_active()
+        return self._replicated.committed
+
+    def _check_active(self) -> None:
+        if self.state is ShardState.LOADING:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        if self.state is not ShardState.ACTIVE:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
+
+    # steps
+
+    def _take(self, step: Step[Any], future: asyncio.Future[Any] | None = None) -> None:
+        """Carry a step out: send, put aside what must be appended, and remember who waits for that."""
+        self._deliver(step)
+        if step.records:
+            try:
+                self._put_aside(step)
+            except ApiError as e:
+                self._resume(step, e.code)
+                raise
+        if step.resume is not None:
+            self._wait(_Waiter(lambda: self._resume(step, ErrorCode.NONE), lambda e: self._resume(step, e)))
+        if future is not None:
+            response = step.response
+            self._wait(
+                _Waiter(
+                    lambda: _answer(future, response),
+                    lambda e: _refuse(future, response_error(e)),
+                )
+            )
+
+    def _deliver(self, step: Step[Any]) -> None:
+        for reply in step.replies:
+            assert isinstance(reply.waiter, asyncio.Future)
+            _answer(reply.waiter, reply.response)
+
+    def _resume(self, step: Step[Any], error: ErrorCode) -> None:
+        if step.resume is not None:
+            self._take(step.resume(response_error(error), self._now()))
+            self._arm()
+
+    def _wait(self, waiter: _Waiter) -> None:
+        if self._batch.records:
+            self._batch.waiters.append(waiter)
+        elif not self._replicated.wait(waiter):
+            waiter.done()
+
+    # appending
+
+    def _put_aside(self, step: Step[Any]) -> None:
+        now = self._now()
+        encoded = [self._encode(record, now) for record in step.records]
+        groups = [range(len(encoded))] if step.atomic else [range(i, i + 1) for i in range(len(encoded))]
+        for group in groups:
+            size = sum(_size(encoded[i]) for i in group)
+            if size > self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2:
+                raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes does not fit {self._name}")
+            if self._batch.size + size > self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2:
+                error = self._flush()
+                if error is not ErrorCode.NONE:
+                    raise ApiError(error)  # the step was decided on what has just been undone
+            if not self._batch.records:
+                self._flush_later()
+            for i in group:
+                if step.replay:
+                    self.shard.replay(step.records[i], At(self._next_offset, now_ms=now.wall_ms))
+                self._next_offset += 1
+                self._batch.records.append(encoded[i])
+            self._batch.size += size
+
+    def _encode(self, record: CoordinatorRecord, now: Now) -> Record:
+        value = None if record.value is None else encode_coordinator_value(record.value, record.value_version)
+        return Record(0, now.wall_ms, encode_coordinator_key(record.key), value)
+
+    def _flush_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._linger_s:
+            loop.call_later(self._linger_s, self._flush)
+        else:
+            loop.call_soon(self._flush)
+
+    def _flush(self) -> ErrorCode:
+        """Append what was put aside; what the log does not take is undone, and the error given."""
+        batch, self._batch = self._batch, _Batch()
+        if not batch.records or self.state is not ShardState.ACTIVE:
+            return ErrorCode.NONE
+        image = self.shard.image
+        try:
+            last_offset = self._log.append(encode_batch(batch.records, compression=self._compression))
+        except ApiError as e:
+            log.error("groups not stored", partition=self._name, records=len(batch.records), error=str(e))
+            self._undo(batch, e.code)
+            return e.code
+        self._next_offset = last_offset + 1
+        self._replicated.appended(last_offset, image)
+        for waiter in batch.waiters:
+            if not self._replicated.wait(waiter):
+                waiter.done()
+        self._committed()
+        return ErrorCode.NONE
+
+    def _undo(self, batch: _Batch, error: ErrorCode) -> None:
+        self.shard.image = self._replicated.newest
+        self._next_offset = self._log.log_end_offset
+        for waiter in batch.waiters:
+            waiter.failed(error)
+        self._arm()
+
+    def _committed(self) -> None:
+        for waiter in self._replicated.commit(self._log.high_watermark - 1):
+            waiter.done()
+
+    # time
+
+    def _now(self) -> Now:
+        return Now(self._clock.now_ms(), self._clock.monotonic_ms())
+
+    def _arm(self) -> None:
+        """See that we wake for the next deadline; one that moved away costs at most a wake too many."""
+        due = self.shard.next_deadline_ms() if self.state is ShardState.ACTIVE else None
+        if due is None or (self._timer is not None and self._timer_at_ms <= due):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        delay_ms = max(0, due - self._clock.monotonic_ms())
+        self._timer_at_ms = due
+        self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        try:
+            for step in self._due_steps():
+                self._take_timed(step)
+        finally:
+            self._arm()
+
+    def _take_timed(self, step: Step[None]) -> None:
+        try:
+            self._take(step)
+        except ApiError as e:
+            log.error("a timed step was not stored", partition=self._name, error=str(e))
+
+    def _due_steps(self) -> Iterator[Step[None]]:
+        while self.state is ShardState.ACTIVE and (step := self.shard.tick(self._now())) is not None:
+            yield step
+
+
+def _size(record: Record) -> int:
+    return len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
+
+
+def _answer(future: asyncio.Future[Any], response: object) -> None:
+    if not future.done():
+        future.set_result(response)
+
+
+def _refuse(future: asyncio.Future[Any], error: ErrorCode, message: str | None = None) -> None:
+    if not future.done():
+        future.set_exception(ApiError(error, message))

@@ -1,0 +1,266 @@
+"""The group coordinator of a node: the partitions of `__consumer_offsets` that it leads, and who asks for which."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from barnabas.core.groups import describing, offset_requests
+from barnabas.core.groups.classic import ClassicGroupState
+from barnabas.core.groups.config import GroupConfig
+from barnabas.core.groups.image import ShardImage
+from barnabas.core.groups.joining import Joining
+from barnabas.core.groups.partitioning import partition_for
+from barnabas.core.groups.shard import GroupShard
+from barnabas.core.groups.step import Now, Step
+from barnabas.model.ports import Clock, NewUuid
+from barnabas.model.topic_partition import TopicPartition
+from barnabas.model.uuid import Uuid
+from barnabas.server.groups.coordinator import Ask, ShardRuntime, ShardState
+from barnabas.server.groups.coordinator_log import CoordinatorLog
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.delete_groups import DeletableGroupResult
+from barnabas.wire.messages.describe_groups import DescribedGroup
+from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas.wire.messages.list_groups import ListedGroup
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.wire.record_batch import Compression
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+log = structlog.get_logger("kafka.coordinator.group")
+R = TypeVar("R")
+
+
+def group_config(values: Mapping[str, Any]) -> GroupConfig:
+    """Give the coordinator's part of a node's configuration."""
+    return GroupConfig(
+        min_session_timeout_ms=values["group.min.session.timeout.ms"],
+        max_session_timeout_ms=values["group.max.session.timeout.ms"],
+        initial_rebalance_delay_ms=values["group.initial.rebalance.delay.ms"],
+        max_size=values["group.max.size"],
+        offset_metadata_max_bytes=values["offset.metadata.max.bytes"],
+        offsets_retention_ms=values["offsets.retention.minutes"] * 60_000,
+        offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],
+    )
+
+
+class GroupCoordinator:
+    """All shards of this node. Requests for a group go to the shard of its partition.
+
+    partition_count: how many partitions the offsets topic has, or will have. open_log: gives the log of a
+    partition that this node has come to lead.
+    """
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        *,
+        clock: Clock,
+        new_uuid: NewUuid,
+        partition_count: Callable[[], int],
+        open_log: Callable[[TopicPartition], CoordinatorLog],
+        load_buffer_bytes: int = 5 * 1024 * 1024,
+        compression: Compression = Compression.NONE,
+        linger_ms: int = -1,
+    ) -> None:
+        self.config = config
+        self._clock = clock
+        self._new_uuid = new_uuid
+        self._partition_count = partition_count
+        self._open_log = open_log
+        self._load_buffer_bytes = load_buffer_bytes
+        self._compression = compression
+        self._linger_ms = linger_ms
+        self._shards: dict[int, ShardRuntime] = {}
+        self._loading: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    # leadership
+
+    def elected(self, partition: int) -> asyncio.Task[None]:
+        """Take a partition over, or again after its epoch changed; the task ends when its groups are loaded."""
+        self.resigned(partition)
+        task = asyncio.get_running_loop().create_task(_load(self._open(partition)))
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
+        return task
+
+    def _open(self, partition: int) -> ShardRuntime | None:
+        tp = TopicPartition(OFFSETS_TOPIC, partition)
+        try:
+            partition_log = self._open_log(tp)
+        except ApiError as e:
+            log.error("groups not served", partition=str(tp), error=str(e))
+            return None
+        self._shards[partition] = ShardRuntime(
+            GroupShard(self.config, self._new_uuid),
+            partition_log,
+            self._clock,
+            name=str(tp),
+            load_buffer_bytes=self._load_buffer_bytes,
+            compression=self._compression,
+            linger_ms=self._linger_ms,
+        )
+        return self._shards[partition]
+
+    def resigned(self, partition: int) -> None:
+        """Give a partition up: its groups are somebody else's now, or nobody's."""
+        runtime = self._shards.pop(partition, None)
+        if runtime is not None:
+            runtime.close()
+
+    async def close(self) -> None:
+        """Give all partitions up, and wait until nothing of them runs."""
+        self._closed = True
+        for partition in list(self._shards):
+            self.resigned(partition)
+        if self._loading:
+            await asyncio.wait(self._loading)
+
+    def topics_deleted(self, deleted: Sequence[tuple[str, Uuid]]) -> None:
+        """Forget what groups committed for topics that are gone: (name, id)."""
+        for partition, runtime in sorted(self._shards.items()):
+            if runtime.state is ShardState.ACTIVE:
+                future = runtime.submit(lambda shard, now: shard.topics_deleted(deleted))
+                future.add_done_callback(partial(_report, partition))
+
+    # who looks after what
+
+    def partition_for(self, group_id: str) -> int:
+        """Give the partition of `__consumer_offsets` that a group belongs to."""
+        return partition_for(group_id, self._partition_count())
+
+    @property
+    def shards(self) -> Mapping[int, ShardRuntime]:
+        """Give the shards of this node by partition."""
+        return self._shards
+
+    def _shard(self, group_id: str) -> ShardRuntime:
+        return self._shard_at(self.partition_for(group_id))
+
+    def _shard_at(self, partition: int) -> ShardRuntime:
+        if self._closed:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        runtime = self._shards.get(partition)
+        if runtime is None:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
+        return runtime
+
+    def _by_partition(self, group_ids: Iterable[str]) -> dict[int, list[str]]:
+        by_partition: dict[int, list[str]] = {}
+        for group_id in group_ids:
+            by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
+        return by_partition
+
+    def _submit(self, group_id: str, ask: Ask[R]) -> Awaitable[R]:
+        return self._shard(group_id).submit(ask)
+
+    # members; each raises ApiError with what a whole request is refused for
+
+    def join(self, request: JoinGroupRequest, client_id: str, host: str, version: int) -> Awaitable[JoinGroupResponse]:
+        """Answer JoinGroup, at the end of the join phase if need be. host: the client's IP."""
+        return self._shard(request.group_id).submit_parking(
+            lambda shard, now, waiter: shard.join(Joining(request, client_id, f"/{host}", version, waiter), now)
+        )
+
+    def sync(self, request: SyncGroupRequest) -> Awaitable[SyncGroupResponse]:
+        """Answer SyncGroup, when the leader has assigned."""
+        return self._shard(request.group_id).submit_parking(lambda shard, now, waiter: shard.sync(request, waiter, now))
+
+    def heartbeat(self, request: HeartbeatRequest) -> Awaitable[HeartbeatResponse]:
+        """Answer Heartbeat."""
+        return self._submit(request.group_id, lambda shard, now: shard.heartbeat(request, now))
+
+    def leave(self, request: LeaveGroupRequest) -> Awaitable[LeaveGroupResponse]:
+        """Answer LeaveGroup; the members stand in `members` whatever the version."""
+        return self._submit(request.group_id, lambda shard, now: shard.leave(request, now))
+
+    # offsets
+
+    def commit_offsets(self, request: OffsetCommitRequest, version: int) -> Awaitable[OffsetCommitResponse]:
+        """Commit offsets of topics that exist; each topic carries its name and its id."""
+        return self._submit(request.group_id, lambda shard, now: shard.commit_offsets(request, version, now))
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Awaitable[OffsetDeleteResponse]:
+        """Delete offsets of topics that the group does not read."""
+        return self._submit(request.group_id, lambda shard, now: shard.delete_offsets(request))
+
+    async def fetch_offsets(
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> OffsetFetchResponseGroup:
+        """Give committed offsets: of all partitions when topics is None.
+
+        require_stable reads the newest state, and answers when all of that is committed.
+        """
+        runtime = self._shard(request.group_id)
+        if not require_stable:
+            return offset_requests.fetch(runtime.committed_image(), request, require_stable=False)
+        return await runtime.submit(lambda shard, now: shard.fetch_stable_offsets(request))
+
+    # administration
+
+    def describe(self, group_ids: Iterable[str], version: int) -> list[DescribedGroup]:
+        """Describe groups; one whose shard is not here or not ready says so by its error."""
+        described: list[DescribedGroup] = []
+        for group_id in group_ids:
+            try:
+                image = self._shard(group_id).committed_image()
+                described += describing.describe(image, [group_id], version)
+            except ApiError as e:
+                described.append(DescribedGroup(group_id=group_id, error_code=e.code))
+        return described
+
+    def listed(self, states: Sequence[str], types: Sequence[str]) -> list[ListedGroup]:
+        """List the groups of this node; raises COORDINATOR_LOAD_IN_PROGRESS while a shard loads."""
+        if self._closed:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        images: list[ShardImage] = []
+        for _, runtime in sorted(self._shards.items()):
+            if runtime.state in (ShardState.LOADING, ShardState.ACTIVE):
+                images.append(runtime.committed_image())
+        return [group for image in images for group in describing.listed(image, states, types)]
+
+    def group_count(self, state: ClassicGroupState | None = None) -> int:
+        """Give the number of groups, of all or of those in a state."""
+        images = [shard.shard.image for shard in self._shards.values()]
+        if state is None:
+            return sum(len(image.groups) for image in images)
+        return sum(group.state is state for image in images for group in image.groups.values())
+
+    def offset_count(self) -> int:
+        """Give the number of committed offsets."""
+        return sum(len(shard.shard.image.offsets) for shard in self._shards.values())
+
+    async def delete_groups(self, group_ids: Iterable[str]) -> list[DeletableGroupResult]:
+        """Delete groups without members, and their offsets."""
+        results: list[DeletableGroupResult] = []
+        for partition, ids in self._by_partition(group_ids).items():
+            try:
+                results += await self._shard_at(partition).submit(partial(_delete, ids))
+            except ApiError as e:
+                results += [DeletableGroupResult(group_id=group_id, error_code=e.code) for group_id in ids]
+        return results
+
+
+async def _load(runtime: ShardRuntime | None) -> None:
+    if runtime is not None:
+        await runtime.load()
+
+
+def _delete(group_ids: list[str], shard: GroupShard, now: Now) -> Step[Sequence[DeletableGroupResult]]:
+    return shard.delete_groups(group_ids)
+
+
+def _report(partition: int, future: asyncio.Future[Any]) -> None:
+    error = None if future.cancelled() else future.exception()
+    if error is not None:
+        log.error("offsets of deleted topics remain", partition=partition, error=str(error))

@@ -1,0 +1,34 @@
+"""What the group coordinator has, under Kafka's MBean names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from barnabas.core.groups.classic import ClassicGroupState
+from barnabas.model.metrics import Metrics, mbean
+from barnabas.server.groups.coordinator import ShardState
+from barnabas.server.groups.group_coordinator import GroupCoordinator
+
+COORDINATOR_METRICS: Final = "group-coordinator-metrics"
+
+
+def publish_group_metrics(registry: Metrics, groups: GroupCoordinator) -> None:
+    """Publish counts of groups by state, of offsets, and of partitions by how far they are loaded."""
+
+    def gauge(name: str, read: Callable[[], int]) -> None:
+        registry.gauge(mbean("kafka.coordinator.group", type="GroupMetadataManager", name=name), read)
+
+    gauge("NumGroups", groups.group_count)
+    gauge("NumOffsets", groups.offset_count)
+    for state in ClassicGroupState:
+        gauge(f"NumGroups{state.value}", lambda s=state: groups.group_count(s))  # type: ignore[misc]
+    registry.gauge(
+        mbean("kafka.server", type=COORDINATOR_METRICS, protocol="classic"), groups.group_count, "group-count"
+    )
+    for shard_state in (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED):
+        registry.gauge(
+            mbean("kafka.server", type=COORDINATOR_METRICS, state=shard_state.value),
+            lambda s=shard_state: sum(shard.state is s for shard in groups.shards.values()),  # type: ignore[misc]
+            "num-partitions",
+        )

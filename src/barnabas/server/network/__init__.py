@@ -1,0 +1,1 @@
+"""Listeners, and what happens to a connection before its requests are served."""

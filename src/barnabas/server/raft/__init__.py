@@ -1,0 +1,1 @@
+"""The metadata quorum on disk and network: the shell around :mod:`barnabas.core.raft`."""

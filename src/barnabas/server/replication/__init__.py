@@ -1,0 +1,1 @@
+"""The replicas of a broker: leading, following, and waiting for one another."""
