@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.testing.logs import logged_by_logging
 from barnabas.testing.processes import ProcessCluster
 from barnabas.wire.api_keys import API_KEYS, ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -30,14 +31,10 @@ TOKENS = {K.CREATE_DELEGATION_TOKEN, K.RENEW_DELEGATION_TOKEN, K.EXPIRE_DELEGATI
 @pytest.fixture
 def caught(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     """Catch what the nodes log."""
-    from barnabas.testing.plugin import _log_by_logging
-
-    _log_by_logging()
-    with caplog.at_level(logging.INFO):
+    with logged_by_logging(), caplog.at_level(logging.INFO):
         yield caplog
 
 
-@pytest.mark.cluster
 @pytest.mark.requirement("F-25", "H-07", "F-23", "F-43")
 def test_a_broker_without_rights_and_then_without_controllers(tmp_path: Path, caught: pytest.LogCaptureFixture) -> None:
     with InProcess(tmp_path, controllers=(101,), brokers=(2,), request__timeout__ms="3000") as cluster:

@@ -38,8 +38,9 @@ def barnabas_settings() -> dict[str, str]:
 def barnabas_cluster(tmp_path_factory: pytest.TempPathFactory, barnabas_settings: dict[str, str]) -> Iterator[Cluster]:
     """A secured cluster that all tests of the session share."""
     from barnabas.testing.cluster import Cluster
+    from barnabas.testing.logs import log_by_logging_unless_told
 
-    _log_by_logging()
+    log_by_logging_unless_told()
     with Cluster(tmp_path_factory.mktemp("barnabas"), barnabas_settings) as cluster:
         yield cluster
 
@@ -67,9 +68,10 @@ class MakeCluster(Protocol):
 def barnabas_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeCluster]:
     """Makes clusters of any shape: see MakeCluster."""
     from barnabas.testing.local import LocalCluster
+    from barnabas.testing.logs import log_by_logging_unless_told
     from barnabas.testing.processes import ProcessCluster
 
-    _log_by_logging()
+    log_by_logging_unless_told()
     made: list[LocalCluster | ProcessCluster] = []
 
     def make(*, processes: bool = False, **shape: Unpack[Shape]) -> LocalCluster | ProcessCluster:
@@ -81,19 +83,3 @@ def barnabas_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make
     yield make  # type: ignore[misc]  # one function serves both overloads
     for cluster in made:
         cluster.close()
-
-
-def _log_by_logging() -> None:
-    """Let the node's log lines go where the tests' go, unless somebody has said where."""
-    import structlog
-
-    if not structlog.is_configured():
-        structlog.configure(
-            processors=[
-                structlog.stdlib.filter_by_level,
-                structlog.processors.format_exc_info,
-                structlog.stdlib.render_to_log_kwargs,
-            ],
-            wrapper_class=structlog.stdlib.BoundLogger,
-            logger_factory=structlog.stdlib.LoggerFactory(),
-        )
