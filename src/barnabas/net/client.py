@@ -198,6 +198,11 @@ class Channel:
         receiver = self._receiver
         return receiver.closed.done() or receiver.transport is None or receiver.transport.is_closing()
 
+    @property
+    def in_flight(self) -> int:
+        """Give how many requests wait for their answers."""
+        return len(self._receiver.waiting)
+
     def versions(self, request: Any, *, max_version: int | None = None) -> int:
         """Give the newest version of `request` that both sides know; UnsupportedVersionError when there is none."""
         row = API_KEYS[request.API_KEY]

@@ -48,8 +48,24 @@ class Listener:
 
     async def accept(self) -> tuple[socket.socket, str]:
         """Give the next connection and the peer's IP; OSError when the system has no room for it."""
-        accepted, address = await asyncio.get_running_loop().sock_accept(self._socket)
-        return accepted, str(address[0])
+        while True:
+            try:
+                accepted, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError):
+                await self._somebody_there()
+            else:
+                accepted.setblocking(False)
+                return accepted, str(address[0])
+
+    async def _somebody_there(self) -> None:
+        # Not the loop's `sock_accept`: cancelled at the wrong moment, it loses the connection it has just accepted.
+        loop = asyncio.get_running_loop()
+        there = loop.create_future()
+        loop.add_reader(self._socket, lambda: there.done() or there.set_result(None))
+        try:
+            await there
+        finally:
+            loop.remove_reader(self._socket)
 
     def close(self) -> None:
         """Accept no more; connections that stand are their owner's to close."""

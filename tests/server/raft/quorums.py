@@ -16,6 +16,7 @@ from barnabas.server.config import NodeConfig
 from barnabas.server.format import FormatRequest, format_directories, random_uuid
 from barnabas.server.node import Node
 from barnabas.testing.ports import free_ports
+from barnabas.wire.batch_header import iter_headers
 from barnabas.wire.records.config_record import ConfigRecord
 from tests.server.controllers import CLUSTER_ID
 
@@ -121,10 +122,17 @@ class Quorum:
         await self.until(lambda: all(n.replica.applied_offset >= end for n in self.nodes.values()))
         return end
 
-    def logs(self, node_ids: Iterable[int] | None = None) -> set[bytes]:
-        """Give the different contents of the nodes' first segments: one, when they are equal."""
-        ids = (*self.voters, *self.others) if node_ids is None else node_ids
-        return {(self.directory_of(i) / LOG).read_bytes() for i in ids}
+    async def logs(self) -> set[bytes]:
+        """Give the different contents of the running nodes' first segments, as far as all have them: one, when equal.
+
+        They reach as far as `agree` says, at least. Beyond it stands what a leader wrote since and may never be
+        committed, as when it hands over at its stop.
+        """
+        end = await self.agree()
+        logs = [(self.directory_of(i) / LOG).read_bytes() for i in self.nodes]
+        shortest = min(logs, key=len)
+        assert max(header.next_offset for _, header in iter_headers(shortest)) >= end
+        return {log[: len(shortest)] for log in logs}
 
 
 @contextlib.asynccontextmanager

@@ -32,7 +32,7 @@ async def test_three_controllers_hold_the_same_log_whoever_leads(tmp_path: Path,
         expected = {"successor": successor.config.node_id, **{topic: n + 100 for n, topic in enumerate(TOPICS)}}
         for node in quorum.nodes.values():
             assert noted(node.controller.committed_image, ["successor", *TOPICS]) == expected
-    assert len(quorum.logs()) == 1
+        assert len(await quorum.logs()) == 1
 
 
 async def test_a_follower_that_was_away_too_long_catches_up_by_a_snapshot(tmp_path: Path) -> None:
@@ -60,7 +60,8 @@ async def test_a_follower_that_was_away_too_long_catches_up_by_a_snapshot(tmp_pa
 
 
 async def test_voters_join_by_themselves_and_leave_when_they_are_told_to(tmp_path: Path) -> None:
-    quorum = Quorum(tmp_path, voters=(1,), others=(2, 3), settings={"controller.quorum.auto.join.enable": "true"})
+    joining = {"controller.quorum.auto.join.enable": "true"}
+    quorum = Quorum(tmp_path, voters=(1,), others=(2, 3), own={2: joining, 3: joining})
     async with running(quorum):
         first = quorum.nodes[1]
         await quorum.start(2)
@@ -79,4 +80,4 @@ async def test_voters_join_by_themselves_and_leave_when_they_are_told_to(tmp_pat
         await quorum.agree()
         assert not first.replica.node.is_voter
         assert noted(first.controller.committed_image, ["after"]) == {"after": 1}
-    assert len(quorum.logs()) == 1
+        assert len(await quorum.logs()) == 1

@@ -48,11 +48,14 @@ class Acceptor:
 
     async def stop(self) -> None:
         """Accept no more; connections that have not begun end."""
-        tasks = [*self._beginning, *([self._task] if self._task is not None else [])]
-        for task in tasks:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        # By now every handshake has taken its first step: one cancelled before would leave its socket open.
+        for task in self._beginning:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if self._beginning:
+            await asyncio.wait(self._beginning)
         for one in self._kept_waiting:
             one.close()
         self._listener.close()

@@ -100,6 +100,8 @@ class Connection:
     def disconnected(self, reason: str) -> None:
         """Give back what the connection held."""
         self._listener.released(self)
+        if self.client is not None:
+            self._node.connection_ended(self.client)
         if self._task is not None:
             # Not at once: a task that never began would leave what it should await behind, unawaited.
             asyncio.get_running_loop().call_soon(self._task.cancel)
