@@ -7,6 +7,7 @@ that range, in blocks that this process keeps to itself, for as long as it lives
 
 from __future__ import annotations
 
+import atexit
 import random
 import socket
 import threading
@@ -23,6 +24,12 @@ _BLOCK: Final = 64
 _lock: Final = threading.Lock()
 _guards: Final[list[socket.socket]] = []
 _left: Final[list[int]] = []
+
+
+@atexit.register
+def _let_go() -> None:
+    for guard in _guards:
+        guard.close()
 
 
 def free_ports(count: int) -> list[int]:
