@@ -1,7 +1,7 @@
 """What the active controller has at hand when it decides: heartbeats, the schema of configs, chance and fresh ids.
 
-And what it does by itself: it fences silent brokers, gives leadership back to preferred replicas, and elects leaders
-uncleanly where topics allow it.
+And what it does by itself: it fences brokers that are silent or have ended, gives leadership back to preferred
+replicas, and elects leaders uncleanly where topics allow it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import Final
 import structlog
 
 from barnabas.core.metadata.elections import balance_leaders, elect_unclean
-from barnabas.core.metadata.heartbeats import BrokerHeartbeats
+from barnabas.core.metadata.heartbeats import BrokerHeartbeats, Suspect
 from barnabas.core.metadata.image import MetadataImage
-from barnabas.core.metadata.registrations import fence_stale_broker
+from barnabas.core.metadata.registrations import fence_ended_broker, fence_stale_broker
 from barnabas.core.metadata.topic_changes import TopicPlans
 from barnabas.model.ports import Clock
 from barnabas.server.config import NodeConfig
 from barnabas.server.config_schema import NodeConfigSchema
 from barnabas.server.controller import Controller
+from barnabas.server.ended_brokers import EndedBrokers
 from barnabas.server.format import random_uuid
 from barnabas.server.policies import Policies
 from barnabas.wire.errors import ApiError
@@ -42,6 +43,7 @@ class ClusterChanges:
         self.policies = Policies.load(config)
         self.schema = NodeConfigSchema(config, self.policies.alter_config)
         self.heartbeats = BrokerHeartbeats(config["broker.session.timeout.ms"])
+        self.ended = EndedBrokers(self.heartbeats, lambda: controller.image, self._fence_ended)
         self._knows_own_broker = not config.is_broker
         controller.on_active = self._activate
         self.plans = TopicPlans(
@@ -59,6 +61,10 @@ class ClusterChanges:
         own_id = None if self._knows_own_broker else self._config.node_id
         self._knows_own_broker = True
         self.heartbeats.activate(image, self.now_ms(), own_id=own_id)
+        predecessor = image.cluster.brokers.get(self._controller.predecessor)
+        if predecessor is not None and not predecessor.fenced:
+            # One process with the controller that led before, which has ended unless it only lost the lead.
+            self.ended.suspect(Suspect(predecessor.id, predecessor.epoch, ""))
 
     def now_ms(self) -> int:
         """Give the clock that sessions are measured by."""
@@ -72,6 +78,7 @@ class ClusterChanges:
         """Look after the cluster for as long as this node is the active controller."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fence_silent_brokers(), name="broker sessions")
+            group.create_task(self.ended.run(), name="ended brokers")
             group.create_task(self._elect_unclean(), name="unclean elections")
             if self._config["auto.leader.rebalance.enable"]:
                 group.create_task(self._balance_leaders(), name="leader balance")
@@ -85,6 +92,11 @@ class ClusterChanges:
                     lambda image: fence_stale_broker(image, self.schema, self.heartbeats, self.now_ms())
                 ):
                     log.warning("fenced a broker that was silent for too long")
+
+    async def _fence_ended(self, suspect: Suspect) -> bool:
+        return await self._controller.write(
+            lambda image: fence_ended_broker(image, self.schema, self.heartbeats, suspect)
+        )
 
     async def _balance_leaders(self) -> None:
         interval_s = self._config["leader.imbalance.check.interval.seconds"]

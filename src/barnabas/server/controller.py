@@ -38,6 +38,7 @@ from barnabas.wire.records.no_op_record import NoOpRecord
 log = structlog.get_logger("kafka.controller")
 
 MAX_RECORDS_PER_BATCH: Final = 10_000
+_NOBODY: Final = -1
 _BATCH_ROOM: Final = 64
 """Bytes that a batch needs at most beside its records; and each record at most beside its value."""
 
@@ -71,6 +72,8 @@ class Controller(MetadataReplica):
         self._wrote = False
         self.registration = registration(config)
         """What this controller tells of itself, once an incarnation."""
+        self.predecessor = _NOBODY
+        """The node that led the quorum last, other than this one; -1 when none is known."""
         self.on_active: Callable[[MetadataImage], None] = lambda image: None
         self.on_decided: Callable[[float], None] = lambda took_ms: None
         self.on_leader: Callable[[], None] = lambda: None
@@ -219,6 +222,8 @@ class Controller(MetadataReplica):
         """Take note of who leads the quorum."""
         super().leader_changed(leader)
         if leader.node_id is not None:
+            if leader.node_id != self._config.node_id:
+                self.predecessor = leader.node_id
             self.on_leader()
 
     def _activated(self, future: asyncio.Future[Any]) -> None:

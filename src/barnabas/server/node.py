@@ -28,7 +28,7 @@ from barnabas.server.broker import Broker
 from barnabas.server.broker_lifecycle import RegistrationRefusedError
 from barnabas.server.cluster_changes import ClusterChanges
 from barnabas.server.config import NodeConfig
-from barnabas.server.context import LiveBroker, SupportedFeature
+from barnabas.server.context import ClientConnection, LiveBroker, SupportedFeature
 from barnabas.server.controller import Controller, ControllerError
 from barnabas.server.controller_metrics import ControllerMetrics
 from barnabas.server.controller_registrar import ControllerRegistrar
@@ -394,6 +394,11 @@ class Node:
         for listener in self.listeners:
             listener.reconfigure(config)
         self.close_excess_connections()
+
+    def connection_ended(self, client: ClientConnection) -> None:
+        """Take note that somebody's connection to this node is gone."""
+        if client.privileged and self.controller_router is not None:
+            self.changes.ended.connection_ended(client.id)
 
     def close_excess_connections(self) -> None:
         """Close connections of clients where those between brokers need the room."""

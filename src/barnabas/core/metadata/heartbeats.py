@@ -3,13 +3,16 @@
 A broker is FENCED, UNFENCED, or in CONTROLLED_SHUTDOWN; each heartbeat says what it wants, and `next_state` what it
 gets. A broker that says nothing for a session's time is fenced. Whether a broker is fenced stands in the image alone;
 here is only what no record tells.
+
+One whose process has ended need not be waited for: the connection that its last heartbeat came by ends with it, and
+nobody listens at its addresses any more. The first makes it a suspect here; the shell looks for the second.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.core.metadata.cluster import BrokerRegistration, ClusterImage
 from barnabas.core.metadata.image import MetadataImage
@@ -28,6 +31,19 @@ class BrokerState(Enum):
     SHUTDOWN_NOW = 4
 
 
+class Suspect(NamedTuple):
+    """A registration of a broker that may have ended. connection: by which it was heard of last."""
+
+    broker: int
+    epoch: int
+    connection: str
+
+
+class _Contact(NamedTuple):
+    at_ms: int
+    connection: str
+
+
 @dataclass(slots=True)
 class _Session:
     registered_at: int
@@ -41,7 +57,7 @@ class BrokerHeartbeats:
 
     session_ms: int
     _sessions: dict[tuple[int, int], _Session] = field(default_factory=dict)
-    _contacts: dict[tuple[int, int], int] = field(default_factory=dict)
+    _contacts: dict[tuple[int, int], _Contact] = field(default_factory=dict)
 
     def activate(self, image: MetadataImage, now_ms: int, *, own_id: int | None = None) -> None:
         """Start anew: every unfenced broker has just been heard of.
@@ -53,7 +69,7 @@ class BrokerHeartbeats:
         self._contacts.clear()
         for broker_id, broker in image.cluster.brokers.items():
             if not broker.fenced and broker_id != own_id:
-                self._contacts[broker_id, broker.epoch] = now_ms
+                self._contacts[broker_id, broker.epoch] = _Contact(now_ms, "")
 
     def registered(self, broker_id: int, epoch: int, offset: int) -> None:
         """Note that the broker's registration is committed at `offset` or before: read that far to be unfenced."""
@@ -61,26 +77,43 @@ class BrokerHeartbeats:
             del self._sessions[key]
         self._sessions[broker_id, epoch] = _Session(offset)
 
-    def contacted(self, broker_id: int, epoch: int, now_ms: int) -> None:
-        """Note that the broker was heard of."""
-        self._contacts[broker_id, epoch] = now_ms
+    def contacted(self, broker_id: int, epoch: int, now_ms: int, connection: str = "") -> None:
+        """Note that the broker was heard of, and by which connection."""
+        self._contacts[broker_id, epoch] = _Contact(now_ms, connection)
 
     def last_contact_ms(self, broker_id: int, epoch: int) -> int | None:
         """Give when that registration of the broker was last heard of, None when never."""
-        return self._contacts.get((broker_id, epoch))
+        contact = self._contacts.get((broker_id, epoch))
+        return None if contact is None else contact.at_ms
 
     def has_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
         """Say whether that registration of the broker was heard of within the session time."""
-        at = self._contacts.get((broker_id, epoch))
+        at = self.last_contact_ms(broker_id, epoch)
         return at is not None and now_ms <= at + self.session_ms
 
     def expired(self, now_ms: int) -> tuple[int, int] | None:
         """Give, and forget, one (broker, epoch) that has been silent for too long; None when there is none."""
-        for key, at in self._contacts.items():
-            if now_ms > at + self.session_ms:
+        for key, contact in self._contacts.items():
+            if now_ms > contact.at_ms + self.session_ms:
                 del self._contacts[key]
                 return key
         return None
+
+    def cut_off(self, connection: str) -> Suspect | None:
+        """Give the broker that was heard of last by a connection that has ended now; None when there is none."""
+        for (broker_id, epoch), contact in self._contacts.items():
+            if contact.connection == connection:
+                return Suspect(broker_id, epoch, connection)
+        return None
+
+    def unheard(self, suspect: Suspect) -> bool:
+        """Say whether a suspect has not been heard of by another connection since."""
+        contact = self._contacts.get((suspect.broker, suspect.epoch))
+        return contact is not None and contact.connection == suspect.connection
+
+    def forget(self, suspect: Suspect) -> None:
+        """Note that a suspect has ended: it has no session any more."""
+        self._contacts.pop((suspect.broker, suspect.epoch), None)
 
     def _session(self, broker: BrokerRegistration, image: MetadataImage) -> _Session:
         key = (broker.id, broker.epoch)

@@ -26,7 +26,7 @@ from barnabas.core.metadata.elections import (
     without_broker_and_elr,
     without_directory,
 )
-from barnabas.core.metadata.heartbeats import BrokerHeartbeats, BrokerState
+from barnabas.core.metadata.heartbeats import BrokerHeartbeats, BrokerState, Suspect
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.limits import check_batch
 from barnabas.core.replicated import Decision, VersionedRecord, answer
@@ -236,6 +236,22 @@ def fence_stale_broker(
     broker = image.cluster.brokers.get(found[0])
     if broker is None or broker.epoch != found[1]:
         return answer(True)
+    return Decision(tuple(_fenced(image, schema, broker)), True, atomic=False)
+
+
+def fence_ended_broker(
+    image: MetadataImage, schema: ConfigSchema, heartbeats: BrokerHeartbeats, suspect: Suspect
+) -> Decision[bool]:
+    """Fence a broker at whose addresses nobody listens any more; the answer says whether it was.
+
+    It was not when it has been heard of since it became a suspect, has registered again, or is fenced already.
+    """
+    if not heartbeats.unheard(suspect):
+        return answer(False)
+    heartbeats.forget(suspect)
+    broker = image.cluster.brokers.get(suspect.broker)
+    if broker is None or broker.epoch != suspect.epoch or broker.fenced:
+        return answer(False)
     return Decision(tuple(_fenced(image, schema, broker)), True, atomic=False)
 
 

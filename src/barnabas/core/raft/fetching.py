@@ -69,7 +69,7 @@ def on_fetch_response(replica: Replica, response: FetchResponse) -> Outcome:
 def fetched_well(replica: Replica, role: Follower) -> None:
     """Trust the leader for another while."""
     role.deadline_ms = replica.now_ms + replica.settings.fetch_timeout_ms
-    role.has_fetched = True
+    role.has_fetched, role.leader_is_gone = True, False
 
 
 def _partition(response: FetchResponse) -> PartitionData | None:

@@ -23,8 +23,9 @@ class Follower:
     """Follows `leader_id`.
 
     deadline_ms: when a voter gives the leader up; update_ms: when it next looks whether the leader has to be told
-    something about it; has_fetched: the leader answered in this epoch; has_updated: it took our endpoints and versions
-    (which leaders do not write down at kraft.version 0).
+    something about it; has_fetched: the leader answered in this epoch; leader_is_gone: nobody listens where it was, and
+    it has not answered since; has_updated: it took our endpoints and versions (which leaders do not write down at
+    kraft.version 0).
     """
 
     epoch: int
@@ -34,6 +35,7 @@ class Follower:
     deadline_ms: int
     update_ms: int
     has_fetched: bool = False
+    leader_is_gone: bool = False
     has_updated: bool = False
     snapshot: SnapshotFetch | None = None
 
@@ -42,5 +44,5 @@ class Follower:
         return ElectionState(self.epoch, self.leader_id, self.voted)
 
     def grants(self, key: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:
-        """Say whether it would vote for `key`: only before it has heard from its leader."""
-        return pre_vote and not self.has_fetched and up_to_date
+        """Say whether it would vote for `key`: only before it has heard from its leader, or when that is gone."""
+        return pre_vote and up_to_date and (self.leader_is_gone or not self.has_fetched)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.core.raft import voter_changes
+from barnabas.core.raft.absence import on_absence
 from barnabas.core.raft.candidate import Candidate
 from barnabas.core.raft.control import ControlState
 from barnabas.core.raft.dispatch import dispatch_request, dispatch_response
@@ -207,6 +208,12 @@ class RaftNode:
         """
         self._begin(now_ms)
         dispatch_response(self._replica, request_id, response)
+        self._end()
+
+    def absent(self, endpoint: Endpoint, now_ms: int) -> None:
+        """Take note that nobody listens at an address that a request was sent to; see `absence`."""
+        self._begin(now_ms)
+        on_absence(self._replica, endpoint)
         self._end()
 
     def snapshot_written(self, snapshot: SnapshotInfo) -> None:

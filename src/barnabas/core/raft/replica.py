@@ -214,6 +214,8 @@ class Replica:
         election = role.election()
         votes = Votes(self.voters)
         votes.record(self.key.node_id, True)
+        if isinstance(role, Follower) and role.leader_is_gone:
+            votes.record(role.leader_id, False)  # not waited for: who is refused by others can soon ask again
         self._become(
             Prospective(
                 role.epoch,

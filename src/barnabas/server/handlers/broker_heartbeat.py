@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 async def broker_heartbeat(req: BrokerHeartbeatRequest, ctx: RequestContext) -> BrokerHeartbeatResponse:
     """Hear a broker, and tell it whether it is fenced and whether it may stop."""
     changes, controller = ctx.node.changes, ctx.node.controller
-    changes.heartbeats.contacted(req.broker_id, req.broker_epoch, changes.now_ms())
+    changes.heartbeats.contacted(req.broker_id, req.broker_epoch, changes.now_ms(), ctx.connection.id)
     reply = await controller.write(lambda image: process_heartbeat(image, req, changes.schema, changes.heartbeats))
     if reply.in_controlled_shutdown:
         image = controller.committed_image

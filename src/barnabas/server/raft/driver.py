@@ -86,6 +86,7 @@ class RaftDriver:
         self._me = me
         self.peers = peers
         peers.answered = self.answered
+        peers.absent = self.absent
         self._linger_ms = linger_ms
         # The wall's time that no correction of the clock moves: deadlines hang on it, and the records' timestamps.
         self._since_ms = clock.now_ms() - clock.monotonic_ms()
@@ -298,6 +299,12 @@ class RaftDriver:
             log.critical("this replica and the leader disagree on what is committed", reason=str(e))
             self._stuck(e)
         self._wake.set()
+
+    def absent(self, endpoint: Endpoint) -> None:
+        """Take in that nobody listens where another replica was."""
+        if not self._ended:
+            self._node.absent(endpoint, self._now_ms())
+            self._wake.set()
 
     def _reply(self, reply: Reply) -> None:
         future = self._asked.pop(reply.token, None)

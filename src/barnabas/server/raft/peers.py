@@ -1,7 +1,8 @@
 """Connections to the other replicas of the metadata log: one an address, pipelined, made when it is first needed.
 
 A request that cannot be sent, or gets no answer in its time, is answered with None; the core decides what then. After
-a failed attempt to connect the next one waits, longer each time.
+a failed attempt to connect the next one waits, longer each time. Where a connection broke or could not be made the
+address is tried once more: the core also hears whether it refuses, so that nobody is there to wait for.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from barnabas.net.client import (
     TlsHandshakeError,
     UnsupportedVersionError,
 )
+from barnabas.net.refusal import refuses
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
@@ -36,6 +38,8 @@ log = structlog.get_logger("kafka.raft.channel")
 _BACKOFF_MS: Final = 50
 _MAX_BACKOFF_MS: Final = 500
 _JITTER: Final = 0.2
+
+_LOOK_MS: Final = 1_000
 
 Answered = Callable[[int, Message | None], None]
 
@@ -88,13 +92,14 @@ class _Connection:
 class RaftPeers:
     """See the module. settings: makes what the connections share, asked when the first is needed.
 
-    answered: whom answers go to; set by who sends.
+    answered: whom answers go to, absent: whom addresses that refuse connections; both set by who sends.
     """
 
     def __init__(self, settings: Callable[[], ChannelSettings]) -> None:
         self._make_settings = settings
         self._made: ChannelSettings | None = None
         self.answered: Answered = lambda request_id, answer: None
+        self.absent: Callable[[Endpoint], None] = lambda endpoint: None
         self._connections: dict[Endpoint, _Connection] = {}
         self._connecting: set[Endpoint] = set()
         self._waiting: dict[Endpoint, Outgoing] = {}
@@ -146,7 +151,7 @@ class RaftPeers:
         try:
             await connection.open()
         except (ChannelError, ConfigError, OSError):
-            pass  # it has complained itself
+            self._do(self._look(connection.endpoint))  # it has complained itself
         finally:
             self._connecting.discard(connection.endpoint)
         outgoing = self._waiting.pop(connection.endpoint, None)
@@ -172,7 +177,12 @@ class RaftPeers:
         except (ChannelError, OSError) as e:
             log.debug("no answer", request=outgoing.message.NAME, node=outgoing.to.node_id, reason=str(e))
             answer = None
+            self._do(self._look(outgoing.to.endpoint))
         self.answered(outgoing.request_id, answer)
+
+    async def _look(self, endpoint: Endpoint) -> None:
+        if await refuses(endpoint.host, endpoint.port, _LOOK_MS):
+            self.absent(endpoint)
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="raft request")
