@@ -60,10 +60,10 @@ class Listener:
     async def _somebody_there(self) -> None:
         # Not the loop's `sock_accept`: cancelled at the wrong moment, it loses the connection it has just accepted.
         loop = asyncio.get_running_loop()
-        there = loop.create_future()
-        loop.add_reader(self._socket, lambda: there.done() or there.set_result(None))
+        there = asyncio.Event()
+        loop.add_reader(self._socket, there.set)
         try:
-            await there
+            await there.wait()
         finally:
             loop.remove_reader(self._socket)
 

@@ -18,6 +18,7 @@ from barnabas.server.broker_lifecycle import UNREGISTERED, BrokerLifecycle
 from barnabas.server.config import Endpoint
 from barnabas.server.format import random_uuid
 from barnabas.server.forwarding.topic_creation import TopicCreation
+from barnabas.server.groups.coordinator import LogSettings
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, group_config
 from barnabas.server.groups.metrics import publish_group_metrics
 from barnabas.server.groups.offsets_log import PartitionLog
@@ -67,9 +68,12 @@ class Broker:
             new_uuid=random_uuid,
             partition_count=self._offsets_partitions,
             open_log=lambda tp: PartitionLog(self.partitions, tp),
-            load_buffer_bytes=config["offsets.load.buffer.size"],
-            compression=Compression(config["offsets.topic.compression.codec"]),
-            linger_ms=config["group.coordinator.append.linger.ms"],
+            settings=LogSettings(
+                load_buffer_bytes=config["offsets.load.buffer.size"],
+                compression=Compression(config["offsets.topic.compression.codec"]),
+                linger_ms=config["group.coordinator.append.linger.ms"],
+                commit_timeout_ms=config["offsets.commit.timeout.ms"],
+            ),
         )
         self.lifecycle: BrokerLifecycle = BrokerLifecycle(
             node.channel,

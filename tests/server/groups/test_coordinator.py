@@ -11,7 +11,7 @@ from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.core.groups.config import GroupConfig
 from barnabas.model.uuid import Uuid
 from barnabas.net.clock import SystemClock
-from barnabas.server.groups.coordinator import ShardState
+from barnabas.server.groups.coordinator import LogSettings, ShardState
 from barnabas.server.groups.coordinator_log import MemoryLog
 from barnabas.server.groups.group_coordinator import GroupCoordinator
 from barnabas.wire.coordinator_records import (
@@ -68,6 +68,7 @@ class World:
     logs: dict[int, WatchedLog] = field(default_factory=dict)
     config: GroupConfig = field(default_factory=lambda: GroupConfig(initial_rebalance_delay_ms=0))
     partition_count: int = 1
+    settings: LogSettings = field(default_factory=LogSettings)
     ids: int = 0
 
     def __post_init__(self) -> None:
@@ -81,6 +82,7 @@ class World:
             new_uuid=self._new_uuid,
             partition_count=lambda: self.partition_count,
             open_log=lambda tp: self.log(tp.partition),
+            settings=self.settings,
         )
 
     def log(self, partition: int = 0) -> WatchedLog:
@@ -234,6 +236,30 @@ async def test_nothing_is_answered_or_shown_before_it_is_committed() -> None:
     assert codes(await waiting) == [0]
     assert await stable_read == {"t": [7]}
     assert await fetched(groups) == {"t": [7]}
+    await groups.close()
+
+
+async def test_what_is_not_committed_in_time_is_said_and_counts_once_it_is() -> None:
+    world = World(settings=LogSettings(commit_timeout_ms=1))
+    log = world.logs[0] = WatchedLog(auto_commit=False)
+    groups = await world.start()
+    assert await refusal(groups.commit_offsets(commit_request(7), 9)) is E.COORDINATOR_NOT_AVAILABLE
+    assert await fetched(groups) == {}
+    log.commit(1)
+    assert await fetched(groups) == {"t": [7]}
+    await groups.close()
+
+
+async def test_an_assignment_that_is_not_committed_in_time_is_refused_once() -> None:
+    world = World(settings=LogSettings(commit_timeout_ms=1))
+    log = world.logs[0] = WatchedLog()
+    groups = await world.start()
+    joined = await join(groups)
+    log.auto_commit = False
+    request = SyncGroupRequest(group_id="g", generation_id=1, member_id=joined.member_id)
+    assert (await groups.sync(request)).error_code == E.COORDINATOR_NOT_AVAILABLE
+    log.commit(log.log_end_offset)
+    assert (await join(groups)).error_code == E.NONE
     await groups.close()
 
 

@@ -319,13 +319,6 @@ KEYS: Final = (
         dynamic=DynamicMode.CLUSTER_WIDE,
     ),
     ConfigKey(
-        "offsets.commit.timeout.ms",
-        ConfigType.INT,
-        5_000,
-        importance=Importance.HIGH,
-        validator=at_least(1),
-    ),
-    ConfigKey(
         "principal.builder.class",
         ConfigType.CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",

@@ -47,6 +47,15 @@ KEYS: Final = (
         importance=Importance.HIGH,
     ),
     ConfigKey(
+        "offsets.commit.timeout.ms",
+        ConfigType.INT,
+        5_000,
+        "How long what a coordinator writes may take to reach every replica in sync before clients are told that it "
+        "takes too long, ms.",
+        importance=Importance.HIGH,
+        validator=at_least(1),
+    ),
+    ConfigKey(
         "offsets.load.buffer.size",
         ConfigType.INT,
         5_242_880,

@@ -55,12 +55,33 @@ class ShardState(Enum):
     CLOSED = "closed"
 
 
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """How shards use their logs.
+
+    linger_ms: how long writes gather into a batch; none or less: as long as the loop's turn lasts.
+    commit_timeout_ms: how long a batch may take to be committed before everybody who waits for it is told that it
+    takes too long; it stays in the log, and counts once it is committed.
+    """
+
+    load_buffer_bytes: int = 5 * 1024 * 1024
+    compression: Compression = Compression.NONE
+    linger_ms: int = -1
+    commit_timeout_ms: int = 5_000
+
+
 @dataclass(slots=True)
 class _Waiter:
-    """Somebody to be told when records are committed, or why they never will be."""
+    """Somebody to be told once: that records are committed (NONE), or why they are not."""
 
-    done: Callable[[], None]
-    failed: Callable[[ErrorCode], None]
+    told: Callable[[ErrorCode], None]
+    _settled: bool = False
+
+    def settle(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        """Tell, unless that was done before."""
+        if not self._settled:
+            self._settled = True
+            self.told(error)
 
 
 @dataclass(slots=True)
@@ -82,20 +103,15 @@ class ShardRuntime:
         clock: Clock,
         *,
         name: str,
-        load_buffer_bytes: int = 5 * 1024 * 1024,
-        compression: Compression = Compression.NONE,
-        linger_ms: int = -1,
+        settings: LogSettings,
     ) -> None:
-        """linger_ms: how long writes gather into a batch; none or less: as long as the loop's turn lasts."""
         self.shard = shard
         self.state = ShardState.LOADING
         self.load_time_ms = 0
         self._log = partition
         self._clock = clock
         self._name = name
-        self._load_buffer_bytes = load_buffer_bytes
-        self._compression = compression
-        self._linger_s = max(0, linger_ms) / 1000
+        self._settings = settings
         self._replicated: Replicated[ShardImage, _Waiter] = Replicated(ShardImage())
         self._batch = _Batch()
         self._next_offset = 0
@@ -135,7 +151,7 @@ class ShardRuntime:
 
     def _replay(self, offset: int, end: int) -> None:
         while offset < end and self.state is ShardState.LOADING:
-            data, next_offset = self._log.read(offset, self._load_buffer_bytes)
+            data, next_offset = self._log.read(offset, self._settings.load_buffer_bytes)
             if next_offset <= offset:
                 return  # compaction has taken what stood between here and the end
             self._replay_batches(data)
@@ -172,7 +188,7 @@ class ShardRuntime:
             self._timer = None
         batch, self._batch = self._batch, _Batch()
         for waiter in (*self._replicated.roll_back(), *batch.waiters):
-            waiter.failed(ErrorCode.NOT_COORDINATOR)
+            waiter.settle(ErrorCode.NOT_COORDINATOR)
         if was_active:
             self._log.forget(self._committed)
             self._deliver(self.shard.unload(self._now()))
@@ -226,15 +242,9 @@ class ShardRuntime:
                 self._resume(step, e.code)
                 raise
         if step.resume is not None:
-            self._wait(_Waiter(lambda: self._resume(step, ErrorCode.NONE), lambda e: self._resume(step, e)))
+            self._wait(_Waiter(lambda error: self._resume(step, error)))
         if future is not None:
-            response = step.response
-            self._wait(
-                _Waiter(
-                    lambda: _answer(future, response),
-                    lambda e: _refuse(future, response_error(e)),
-                )
-            )
+            self._wait(_Waiter(lambda error: _conclude(future, step.response, error)))
 
     def _deliver(self, step: Step[Any]) -> None:
         for reply in step.replies:
@@ -250,7 +260,7 @@ class ShardRuntime:
         if self._batch.records:
             self._batch.waiters.append(waiter)
         elif not self._replicated.wait(waiter):
-            waiter.done()
+            waiter.settle()
 
     # appending
 
@@ -281,8 +291,8 @@ class ShardRuntime:
 
     def _flush_later(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._linger_s:
-            loop.call_later(self._linger_s, self._flush)
+        if self._settings.linger_ms > 0:
+            loop.call_later(self._settings.linger_ms / 1000, self._flush)
         else:
             loop.call_soon(self._flush)
 
@@ -293,7 +303,7 @@ class ShardRuntime:
             return ErrorCode.NONE
         image = self.shard.image
         try:
-            last_offset = self._log.append(encode_batch(batch.records, compression=self._compression))
+            last_offset = self._log.append(encode_batch(batch.records, compression=self._settings.compression))
         except ApiError as e:
             log.error("groups not stored", partition=self._name, records=len(batch.records), error=str(e))
             self._undo(batch, e.code)
@@ -302,20 +312,29 @@ class ShardRuntime:
         self._replicated.appended(last_offset, image)
         for waiter in batch.waiters:
             if not self._replicated.wait(waiter):
-                waiter.done()
+                waiter.settle()
         self._committed()
+        if self._replicated.committed_offset < last_offset:
+            self._expect_commit(batch.waiters)
         return ErrorCode.NONE
 
     def _undo(self, batch: _Batch, error: ErrorCode) -> None:
         self.shard.image = self._replicated.newest
         self._next_offset = self._log.log_end_offset
         for waiter in batch.waiters:
-            waiter.failed(error)
+            waiter.settle(error)
         self._arm()
 
     def _committed(self) -> None:
         for waiter in self._replicated.commit(self._log.high_watermark - 1):
-            waiter.done()
+            waiter.settle()
+
+    def _expect_commit(self, waiters: list[_Waiter]) -> None:
+        def too_late() -> None:
+            for waiter in waiters:
+                waiter.settle(ErrorCode.REQUEST_TIMED_OUT)
+
+        asyncio.get_running_loop().call_later(self._settings.commit_timeout_ms / 1000, too_late)
 
     # time
 
@@ -354,6 +373,13 @@ class ShardRuntime:
 
 def _size(record: Record) -> int:
     return len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
+
+
+def _conclude(future: asyncio.Future[Any], response: object, error: ErrorCode) -> None:
+    if error is ErrorCode.NONE:
+        _answer(future, response)
+    else:
+        _refuse(future, response_error(error))
 
 
 def _answer(future: asyncio.Future[Any], response: object) -> None:

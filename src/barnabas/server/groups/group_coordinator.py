@@ -20,7 +20,7 @@ from barnabas.core.groups.step import Now, Step
 from barnabas.model.ports import Clock, NewUuid
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
-from barnabas.server.groups.coordinator import Ask, ShardRuntime, ShardState
+from barnabas.server.groups.coordinator import Ask, LogSettings, ShardRuntime, ShardState
 from barnabas.server.groups.coordinator_log import CoordinatorLog
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.delete_groups import DeletableGroupResult
@@ -33,7 +33,6 @@ from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetComm
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from barnabas.wire.record_batch import Compression
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 log = structlog.get_logger("kafka.coordinator.group")
@@ -68,18 +67,14 @@ class GroupCoordinator:
         new_uuid: NewUuid,
         partition_count: Callable[[], int],
         open_log: Callable[[TopicPartition], CoordinatorLog],
-        load_buffer_bytes: int = 5 * 1024 * 1024,
-        compression: Compression = Compression.NONE,
-        linger_ms: int = -1,
+        settings: LogSettings,
     ) -> None:
         self.config = config
         self._clock = clock
         self._new_uuid = new_uuid
         self._partition_count = partition_count
         self._open_log = open_log
-        self._load_buffer_bytes = load_buffer_bytes
-        self._compression = compression
-        self._linger_ms = linger_ms
+        self._settings = settings
         self._shards: dict[int, ShardRuntime] = {}
         self._loading: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -106,9 +101,7 @@ class GroupCoordinator:
             partition_log,
             self._clock,
             name=str(tp),
-            load_buffer_bytes=self._load_buffer_bytes,
-            compression=self._compression,
-            linger_ms=self._linger_ms,
+            settings=self._settings,
         )
         return self._shards[partition]
 
