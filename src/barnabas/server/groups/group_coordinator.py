@@ -67,14 +67,14 @@ class GroupCoordinator:
         new_uuid: NewUuid,
         partition_count: Callable[[], int],
         open_log: Callable[[TopicPartition], CoordinatorLog],
-        settings: LogSettings,
+        settings: LogSettings | None = None,
     ) -> None:
         self.config = config
         self._clock = clock
         self._new_uuid = new_uuid
         self._partition_count = partition_count
         self._open_log = open_log
-        self._settings = settings
+        self._settings = settings or LogSettings()
         self._shards: dict[int, ShardRuntime] = {}
         self._loading: set[asyncio.Task[None]] = set()
         self._closed = False
