@@ -136,7 +136,10 @@ class Cluster:
         return await self._open(node_id, node.host, node.port)
 
     async def any_channel(self) -> Channel:
-        """Give an open channel to whichever node, or open one; DisconnectedError when none can be reached."""
+        """Give the open channel to a node on which the fewest requests are on their way, or open one.
+
+        DisconnectedError when no node can be reached.
+        """
         if not self.config.asks_controllers:
             return await self._some_channel()
         if self.controller_id < 0:
@@ -146,9 +149,9 @@ class Cluster:
         return await self.channel(self.controller_id)
 
     async def _some_channel(self) -> Channel:
-        for channel in self._channels.values():
-            if not channel.is_closed:
-                return channel
+        channels = [channel for channel in self._channels.values() if not channel.is_closed]
+        if channels:
+            return min(channels, key=lambda channel: channel.in_flight)
         why: Exception | None = None
         candidates: list[tuple[int | HostPort, str, int]] = [(n.id, n.host, n.port) for n in self.nodes.values()]
         random.shuffle(candidates)
