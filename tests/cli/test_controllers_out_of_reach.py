@@ -219,7 +219,7 @@ async def test_who_may_ask_any_broker_asks_the_one_with_the_least_to_do(cluster:
             await admin.cluster.channel(node)
         cluster.network.hold(1, CLIENTS)
         try:
-            asking = [asyncio.create_task(admin.nodes()) for _ in range(6)]
+            asking = [asyncio.create_task(admin.describe_cluster()) for _ in range(6)]
             answered, waiting = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
             assert answered
             assert waiting
