@@ -22,11 +22,11 @@ demo: $(STAMP) ## the main job on real data: a secured node, 336,776 flights, Sp
 	sh scripts/need.sh java
 	$(BIN)/barnabas demo
 
-test: $(STAMP) ## every test but those of `cluster`, real Kafka and Spark included
+test: $(STAMP) ## every test, real Kafka and Spark included
 	sh scripts/need.sh java javac mvn kcat
-	$(BIN)/python -m pytest -p no:cacheprovider -m "not cluster"
+	$(BIN)/python -m pytest -p no:cacheprovider
 
-cluster: $(STAMP) ## several nodes under load, killed, paused, and side by side with Apache Kafka's
+cluster: $(STAMP) ## of the tests those of several nodes under load, killed, paused, and beside Apache Kafka's
 	sh scripts/need.sh java javac mvn kcat
 	$(BIN)/python -m pytest -p no:cacheprovider -m cluster
 
