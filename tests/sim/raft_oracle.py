@@ -94,8 +94,11 @@ class Oracle:
             applied = max(applied, disk.start)
         for entry in disk.entries:
             if applied <= entry.base_offset and entry.end_offset <= high_watermark:
-                known = self.log[self._ends[entry.base_offset]].entry
-                assert known.data == entry.data, f"{node_id} has other data committed at {entry.base_offset}"
+                index = self._ends.get(entry.base_offset, len(self.log))
+                assert index < len(self.log), f"{node_id} has committed at {entry.base_offset} what nobody committed"
+                assert self.log[index].entry.data == entry.data, (
+                    f"{node_id} has other data committed at {entry.base_offset}"
+                )
                 applied = entry.end_offset
         assert applied == high_watermark, f"{node_id} cannot apply to {high_watermark}, only to {applied}"
         return applied

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
+from barnabas.core.raft.control import ControlState
 from barnabas.core.raft.election import ElectionState
 from barnabas.core.raft.leader import Leader
 from barnabas.core.raft.node import Identity, RaftNode
@@ -76,7 +77,8 @@ class Host:
 @dataclass(frozen=True)
 class Shape:
     """What a world is like. voters, others: how many controllers vote at first, and how many do not; loss: of a
-    hundred messages; kraft_version: 0 with static voters."""
+    hundred messages; kraft_version: 0 with static voters; fetch_max_bytes: 1 lets each batch travel alone;
+    patience_ms: the election timeout, and half of the others."""
 
     voters: int = 3
     others: int = 1
@@ -88,6 +90,8 @@ class Shape:
     old_peers: bool = False
     max_delay_ms: int = 60
     max_write_ms: int = 12
+    fetch_max_bytes: int = 400
+    patience_ms: int = 1000
 
 
 class World:
@@ -161,12 +165,19 @@ class World:
 
     def leaders(self) -> list[tuple[Host, RaftNode, Leader]]:
         """Give those who believe that they lead and have committed something, latest epoch first."""
-        found = [
-            (h, n, n.role)
-            for h, n in self.running()
-            if isinstance(n.role, Leader) and n.role.high_watermark is not None
-        ]
+        return [found for found in self.believers() if found[2].high_watermark is not None]
+
+    def believers(self) -> list[tuple[Host, RaftNode, Leader]]:
+        """Give those who believe that they lead, whether they have committed anything or not, latest epoch first."""
+        found = [(h, n, n.role) for h, n in self.running() if isinstance(n.role, Leader)]
         return sorted(found, key=lambda f: -f[2].epoch)
+
+    def controls(self) -> Iterator[ControlState]:
+        """Give the voters and kraft.version of every replica, in memory and on disk."""
+        for host in self.hosts.values():
+            yield host.disk.control(self._static)
+            if host.node is not None:
+                yield host.node.control
 
     def start(self, host: Host) -> None:
         """Start the replica from its disk."""
@@ -175,7 +186,10 @@ class World:
             can_vote=host.can_vote,
             auto_join=shape.auto_join and host.can_vote,
             bootstrap=tuple(endpoint(i) for i in range(1, shape.voters + 1)),
-            fetch_max_bytes=400,
+            fetch_max_bytes=shape.fetch_max_bytes,
+            election_timeout_ms=shape.patience_ms,
+            fetch_timeout_ms=2 * shape.patience_ms,
+            request_timeout_ms=2 * shape.patience_ms,
             fetch_snapshot_max_bytes=100,
         )
         host.life += 1
@@ -251,6 +265,8 @@ class World:
 
     def _carry(self, host: Host, node: RaftNode) -> None:
         while host.writing is None and (ready := node.ready()) is not None:
+            # A fetch that waited may count once more, and commit, when it is answered.
+            self._check(host, node)
             if ready.must_save and self.shape.max_write_ms:
                 host.writing = ready
                 self._write(host, ready)
@@ -393,30 +409,30 @@ class World:
 
         self.step(host, act)
 
-    def ask(self, message: Message) -> None:
-        """Send an admin's request to a leader."""
-        leaders = self.leaders()
-        if leaders:
-            host = leaders[0][0]
+    def ask(self, host: Host, message: Message) -> None:
+        """Send an admin's request to a host."""
+        if host.node is not None:
             token = next(self._token)
             self._tokens[host.node_id, host.life, token] = (None, 0, 0)
             self.step(host, lambda node, now: node.request(token, message, message.MAX_VERSION, LISTENER, now))
 
-    def add_voter(self, host: Host) -> None:
-        """Wish that a controller votes."""
+    def add_voter(self, leader: Host, host: Host) -> None:
+        """Ask a leader to let a controller vote."""
         where = endpoint(host.node_id)
         self.ask(
+            leader,
             AddRaftVoterRequest(
                 cluster_id=CLUSTER,
                 voter_id=host.node_id,
                 voter_directory_id=host.key.directory_id,
                 listeners=[AddListener(name=LISTENER, host=where.host, port=where.port)],
-            )
+            ),
         )
 
-    def remove_voter(self, key: ReplicaKey) -> None:
-        """Wish that a controller votes no more."""
-        self.ask(RemoveRaftVoterRequest(cluster_id=CLUSTER, voter_id=key.node_id, voter_directory_id=key.directory_id))
+    def remove_voter(self, leader: Host, key: ReplicaKey) -> None:
+        """Ask a leader to let a controller vote no more."""
+        removal = RemoveRaftVoterRequest(cluster_id=CLUSTER, voter_id=key.node_id, voter_directory_id=key.directory_id)
+        self.ask(leader, removal)
 
     def snapshot(self, host: Host, trim: bool) -> None:
         """Let a host write a snapshot of what it has applied, and perhaps delete what it makes needless."""
