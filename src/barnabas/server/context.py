@@ -105,6 +105,10 @@ class Services(Protocol):
         """Give the brokers that serve, at their addresses on that listener, by id."""
         ...
 
+    def known_brokers(self, listener_name: str) -> list[LiveBroker]:
+        """Give the brokers that clients are told of: those that serve, and those that did a moment ago."""
+        ...
+
     def live_broker_ids(self) -> frozenset[int]:
         """Give the ids of the brokers that serve."""
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from barnabas.core.authorizer.standard import StandardAuthorizer, parse_super_users
+from barnabas.core.metadata.cluster import BrokerRegistration, ClusterImage
 from barnabas.core.metadata.delta import MetadataDelta, difference
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.config import ConfigError
@@ -45,6 +46,7 @@ from barnabas.server.publishers import Publisher
 from barnabas.server.publishers.acls import AclPublisher
 from barnabas.server.publishers.configs import ConfigPublisher
 from barnabas.server.publishers.connection_rates import ConnectionRatePublisher
+from barnabas.server.publishers.departures import Departures
 from barnabas.server.quotas.throttle import Throttle
 from barnabas.server.raft.driver import RaftDriver
 from barnabas.server.raft.metrics import publish_raft_metrics
@@ -108,6 +110,7 @@ class Node:
         self._tasks: list[asyncio.Task[None]] = []
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="node")
         self._image = MetadataImage.EMPTY
+        self._live: tuple[ClusterImage, frozenset[int]] = (self._image.cluster, frozenset())
         self._changed: asyncio.Future[None] = self.loop.create_future()
         self._metadata_task: asyncio.Task[None] | None = None
         self.cluster_id = ""
@@ -125,7 +128,8 @@ class Node:
         self.authentication = Authentication(config, lambda: self._image.scram, self.clock)
         self._acls = AclPublisher(_authorizer(config))
         self._configs = ConfigPublisher(config, self.log_dirs, self._reconfigured)
-        self._publishers: list[Publisher] = [self._acls, self._configs]
+        self._departures = Departures(self.clock, config["broker.session.timeout.ms"])
+        self._publishers: list[Publisher] = [self._acls, self._configs, self._departures]
         self.controller_router: Router | None = None
         if config.is_controller:
             self.controller = Controller(config, self.clock, fs)
@@ -183,16 +187,22 @@ class Node:
 
     def live_brokers(self, listener_name: str) -> list[LiveBroker]:
         """Give the brokers that serve, at their addresses on that listener, by id."""
-        found = []
-        for broker_id, broker in sorted(self._image.cluster.brokers.items()):
-            endpoint = broker.listeners.get(listener_name)
-            if not broker.fenced and endpoint is not None:
-                found.append(LiveBroker(broker_id, endpoint.host, endpoint.port, broker.rack))
-        return found
+        return _at((b for b in self._image.cluster.brokers.values() if not b.fenced), listener_name)
+
+    def known_brokers(self, listener_name: str) -> list[LiveBroker]:
+        """Give the brokers that clients are told of: those that serve, and those that did a moment ago, by id."""
+        brokers = self._image.cluster.brokers
+        fenced = self._departures.recent(self._image)
+        return _at((*fenced, *(b for b in brokers.values() if not b.fenced)), listener_name)
 
     def live_broker_ids(self) -> frozenset[int]:
         """Give the ids of the brokers that serve."""
-        return frozenset(i for i, b in self._image.cluster.brokers.items() if not b.fenced)
+        cluster, ids = self._live
+        if cluster is not self._image.cluster:  # asked for every partition of an answer
+            cluster = self._image.cluster
+            ids = frozenset(i for i, b in cluster.brokers.items() if not b.fenced)
+            self._live = cluster, ids
+        return ids
 
     def random_live_broker(self) -> int:
         """Give any live broker: what clients are told is the controller (KIP-590), -1 when there is none."""
@@ -418,6 +428,16 @@ class Node:
             self.loop.call_soon_threadsafe(self._stop.set)
         elif self.broker is not None:
             self.broker.directory_failed()
+
+
+def _at(brokers: Iterable[BrokerRegistration], listener_name: str) -> list[LiveBroker]:
+    """Give brokers at their addresses on a listener, those that have one, by id."""
+    found = []
+    for broker in sorted(brokers, key=lambda b: b.id):
+        endpoint = broker.listeners.get(listener_name)
+        if endpoint is not None:
+            found.append(LiveBroker(broker.id, endpoint.host, endpoint.port, broker.rack))
+    return found
 
 
 def _authorizer(config: NodeConfig) -> StandardAuthorizer | None:

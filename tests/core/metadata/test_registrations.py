@@ -12,12 +12,14 @@ from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.registrations import (
     HeartbeatReply,
     check_broker_epoch,
+    fence_ended_broker,
     fence_stale_broker,
     process_heartbeat,
     register_broker,
     register_controller,
     unregister_broker,
 )
+from barnabas.core.replicated import Decision
 from barnabas.model.features import SUPPORTED_FEATURES
 from barnabas.model.uuid import Uuid
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -68,11 +70,11 @@ class Controller:
         self.heartbeats.registered(request.broker_id, decision.response, self.image.offset_epoch.offset)
         return [r.record for r in decision.records]
 
-    def beat(self, broker: int = 1, **fields: Any) -> HeartbeatReply:
+    def beat(self, broker: int = 1, connection: str = "", **fields: Any) -> HeartbeatReply:
         epoch = self.image.cluster.brokers[broker].epoch
         fields.setdefault("current_metadata_offset", self.image.offset_epoch.offset)
         request = BrokerHeartbeatRequest(broker_id=broker, broker_epoch=epoch, **fields)
-        self.heartbeats.contacted(broker, epoch, self.now_ms)
+        self.heartbeats.contacted(broker, epoch, self.now_ms, connection)
         decision = process_heartbeat(self.image, request, SCHEMA, self.heartbeats)
         self.image = apply(self.image, decision.records)
         if decision.response.in_controlled_shutdown:
@@ -214,6 +216,37 @@ def test_a_silent_broker_is_fenced_once() -> None:
     assert controller.image.topics.by_name["t"].partitions[0].leader == 2
     assert not fence_stale_broker(controller.image, SCHEMA, controller.heartbeats, 9_001).response
     assert not controller.beat(1).fenced, "it comes back by its next heartbeat"
+
+
+def test_a_broker_that_has_ended_is_fenced_before_its_session_ends() -> None:
+    controller = Controller(with_topic(a_cluster(1, 2), "t", a_partition([1, 2])))
+    controller.beat(1, connection="a")
+    controller.beat(2, connection="b")
+    assert controller.heartbeats.cut_off("c") is None
+    suspect = controller.heartbeats.cut_off("a")
+    assert suspect is not None
+    decision = fence_ended_broker(controller.image, SCHEMA, controller.heartbeats, suspect)
+    assert decision.response
+    controller.image = apply(controller.image, decision.records)
+    assert controller.image.cluster.brokers[1].fenced
+    assert controller.image.topics.by_name["t"].partitions[0].leader == 2
+    assert not fence_ended_broker(controller.image, SCHEMA, controller.heartbeats, suspect).response
+    controller.register(incarnation_id=a_uuid(2))  # no earlier run's session is in its way
+    assert not controller.beat(1).fenced
+
+
+def test_a_suspect_that_is_heard_of_again_is_left_alone() -> None:
+    controller = Controller(a_cluster(1))
+    controller.beat(1, connection="a")
+    suspect = controller.heartbeats.cut_off("a")
+    assert suspect is not None
+    controller.beat(1, connection="b")
+    assert controller.heartbeats.cut_off("a") is None, "its last heartbeat came by another connection"
+    assert fence_ended_broker(controller.image, SCHEMA, controller.heartbeats, suspect) == Decision((), False)
+    again = controller.heartbeats.cut_off("b")
+    assert again is not None
+    controller.image = apply(controller.image, unregister_broker(controller.image, SCHEMA, 1).records)
+    assert fence_ended_broker(controller.image, SCHEMA, controller.heartbeats, again).records == ()
 
 
 def test_a_lost_directory_takes_its_replicas_along() -> None:

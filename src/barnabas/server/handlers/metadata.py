@@ -52,7 +52,7 @@ async def metadata(request: MetadataRequest, ctx: RequestContext) -> MetadataRes
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=b.node_id, host=b.host, port=b.port, rack=b.rack)
-            for b in node.live_brokers(ctx.listener_name)
+            for b in node.known_brokers(ctx.listener_name)
         ],
         cluster_id=node.cluster_id,
         controller_id=node.random_live_broker(),
