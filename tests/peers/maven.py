@@ -23,6 +23,7 @@ _ARTIFACTS: Final[dict[str, tuple[str, ...]]] = {
         f"org.apache.logging.log4j:log4j-slf4j-impl:{_LOG4J}",
     ),
     f"kafka-clients-{OLD_CLIENTS}": (f"org.apache.kafka:kafka-clients:{OLD_CLIENTS}",),
+    **{f"kafka-clients-{old}": (f"org.apache.kafka:kafka-clients:{old}",) for old in ("1.1.1", "2.3.1")},
 }
 
 
@@ -46,6 +47,11 @@ def old_clients_jar() -> Path:
     return jars(f"kafka-clients-{OLD_CLIENTS}") / f"kafka-clients-{OLD_CLIENTS}.jar"
 
 
+def clients_classpath(version: str) -> str:
+    """Give the class path of an older release of Kafka's clients, 1.1.1 or 2.3.1, to run."""
+    return f"{jars(f'kafka-clients-{version}')}/*"
+
+
 def jars(name: str) -> Path:
     """Give the folder of one set of jars, complete: it is renamed into place when all of it is here."""
     folder = cache_dir() / "jars" / name
@@ -62,16 +68,20 @@ def jars(name: str) -> Path:
     return folder
 
 
-def compiled(source: Path) -> Path:
-    """Give the folder with the classes of one Java file, compiled against Kafka's jars when it has changed."""
-    folder = cache_dir() / "classes" / hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+def compiled(source: Path, classpath: str = "") -> Path:
+    """Give the folder with the classes of one Java file, compiled when it has changed.
+
+    classpath: what to compile against, in place of Kafka 4.3.1.
+    """
+    folder = cache_dir() / "classes" / hashlib.sha256(source.read_bytes() + classpath.encode()).hexdigest()[:16]
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as work:
         javac = _program("javac", "install a JDK of version 17 or later, not only its runtime")
         classes = Path(work) / "classes"
-        subprocess.run([javac, "-cp", kafka_classpath(), "-d", str(classes), str(source)], check=True, timeout=300)
+        against = ["-cp", classpath or kafka_classpath()]
+        subprocess.run([javac, "-nowarn", *against, "-d", str(classes), str(source)], check=True, timeout=300)
         try:
             classes.rename(folder)
         except OSError:
