@@ -185,7 +185,7 @@ class World:
         settings = QuorumSettings(
             can_vote=host.can_vote,
             auto_join=shape.auto_join and host.can_vote,
-            bootstrap=tuple(endpoint(i) for i in range(1, shape.voters + 1)),
+            bootstrap=tuple(endpoint(i) for i in range(1, shape.voters + shape.others + 1)),
             fetch_max_bytes=shape.fetch_max_bytes,
             election_timeout_ms=shape.patience_ms,
             fetch_timeout_ms=2 * shape.patience_ms,

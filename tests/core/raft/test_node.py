@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from barnabas.core.raft.control import ControlState
 from barnabas.core.raft.election import ElectionState
 from barnabas.core.raft.leader import Leader, committed_end
 from barnabas.core.raft.node import Identity, RaftNode
-from barnabas.core.raft.ready import BatchTooLargeError, Entry, NotLeaderError, Ready
+from barnabas.core.raft.ready import BatchTooLargeError, Entry, LogState, NotLeaderError, Ready
 from barnabas.core.raft.resigned import Resigned
+from barnabas.core.raft.settings import QuorumSettings
 from barnabas.core.raft.unattached import Unattached
 from barnabas.core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet, parse_static_voters
-from barnabas.model.topic_partition import OffsetAndEpoch
 from barnabas.model.uuid import Uuid
 from barnabas.wire.control_records import ControlType, decode_control
 from barnabas.wire.record_batch import decode_batch, read_header
@@ -34,7 +36,11 @@ def formatted(*voters: Voter) -> ControlState:
 def make(
     saved: ElectionState | None = None, end: tuple[int, int] = (0, 0), control: ControlState | None = None
 ) -> RaftNode:
-    return RaftNode(Identity(KEY, ME), saved, OffsetAndEpoch(*end), control or formatted(ME), max_batch_bytes=4096)
+    offset, epoch = end
+    log = LogState(end_offset=offset, epochs=((epoch, 0),) if epoch else ())
+    return RaftNode(
+        Identity(KEY, ME), saved, log, control or formatted(ME), QuorumSettings(), Random(1), 0, max_batch_bytes=4096
+    )
 
 
 def run(node: RaftNode) -> list[Ready]:

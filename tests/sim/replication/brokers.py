@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 from barnabas.core.metadata.delta import difference
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.replication.in_sync import IsrProposal
-from barnabas.model.metrics import Metrics
+from barnabas.model.metrics import Meter, Metrics
 from barnabas.model.principal import KafkaPrincipal
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.server.authorization import Authz
 from barnabas.server.config import NodeConfig
 from barnabas.server.context import ClientConnection, LiveBroker, RequestContext
+from barnabas.server.metrics import ServerMetrics
 from barnabas.server.replication.fetch_sessions import FetchSessions
 from barnabas.server.replication.followed_partitions import FetcherSettings, FollowedPartitions
 from barnabas.server.replication.follower_fetch import FollowerReading
@@ -77,7 +78,8 @@ class SimBroker:
         self.followed: dict[int, FollowedPartitions] = {}
         self.proposals: list[IsrProposal] = []
         self.follower_quota = self.replicas.follower_quota
-        self.bytes_in = self.replicas.bytes_out
+        self.metrics = ServerMetrics(Metrics(clock))
+        self.bytes_in = self.reassignment_bytes_in = self.new_meter("bytes")
         self.now_ms = clock.monotonic_ms
 
     # --- what a fetch looks at (barnabas.server.context.Services), and what a follower does (FollowerHost)
@@ -94,6 +96,9 @@ class SimBroker:
 
     def fetcher_settings(self) -> FetcherSettings:
         return FetcherSettings(max_bytes=300, response_max_bytes=600, backoff_ms=200)
+
+    def new_meter(self, event: str) -> Meter:
+        return Meter(self.metrics.registry.clock, event)
 
     def broker_epoch(self) -> int:
         return self.epoch

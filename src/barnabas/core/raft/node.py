@@ -42,7 +42,6 @@ from barnabas.core.raft.settings import QuorumSettings, Rng
 from barnabas.core.raft.vote import settle_election
 from barnabas.core.raft.voter_updates import upgrade_kraft_version
 from barnabas.core.raft.voters import Endpoint, endpoint_on
-from barnabas.model.topic_partition import OffsetAndEpoch
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.message import Message
 from barnabas.wire.record_batch import Record, encode_batch
@@ -51,13 +50,6 @@ __all__ = ["MAX_BATCH_BYTES", "Identity", "RaftNode", "Role"]
 
 MAX_BATCH_BYTES: Final = 8 * 1024 * 1024
 """The most that one batch of the metadata log holds, Kafka's number."""
-
-
-class _NoChance:
-    """For a replica that never competes with another."""
-
-    def randrange(self, stop: int, /) -> int:
-        return 0
 
 
 class RaftNode:
@@ -71,20 +63,16 @@ class RaftNode:
         self,
         identity: Identity,
         saved: ElectionState | None,
-        log: LogState | OffsetAndEpoch,
+        log: LogState,
         control: ControlState,
-        settings: QuorumSettings | None = None,
-        rng: Rng | None = None,
-        now_ms: int = 0,
+        settings: QuorumSettings,
+        rng: Rng,
+        now_ms: int,
         *,
         cluster_id: str = "",
         max_batch_bytes: int = MAX_BATCH_BYTES,
     ) -> None:
-        if not isinstance(log, LogState):
-            log = LogState(0, log.offset, ((log.epoch, 0),) if log.epoch else ())
-        self._replica = Replica(
-            identity, saved, log, control, settings or QuorumSettings(), rng or _NoChance(), now_ms, cluster_id
-        )
+        self._replica = Replica(identity, saved, log, control, settings, rng, now_ms, cluster_id)
         self._max_batch_bytes = max_batch_bytes
         self._saved = saved
         self._due_ms: int | None = now_ms
