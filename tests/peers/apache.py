@@ -1,4 +1,4 @@
-"""Apache Kafka 4.3.1 as the software of a node: the one way in which tests start a JVM node, alone or among ours."""
+"""Apache Kafka as the software of a node: the one way in which tests start a JVM node, alone or among ours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.net.client import Channel, ChannelError
 from barnabas.server.dev_node import DevFiles
 
-from .maven import java, kafka_classpath
+from .maven import KAFKA, java, kafka_classpath
 
 READY_LINE: Final = "Kafka Server started"
 START_TIMEOUT_S: Final = 150
@@ -28,15 +28,21 @@ class ApacheKafka:
     """The command of a node with a `server.properties`, broker or controller or both, and when it is ready.
 
     jvm: options of the launcher; logins: client settings, each of which has to be let in before the node counts as
-    ready; log_requests: every request that it gets, in its log (JSON, `kafka.request.logger`).
+    ready; log_requests: every request that it gets, in its log (JSON, `kafka.request.logger`); release: of Kafka.
     """
 
     def __init__(
-        self, jvm: Sequence[str] = SMALL_JVM, *, logins: Sequence[Mapping[str, str]] = (), log_requests: bool = False
+        self,
+        jvm: Sequence[str] = SMALL_JVM,
+        *,
+        logins: Sequence[Mapping[str, str]] = (),
+        log_requests: bool = False,
+        release: str = KAFKA,
     ) -> None:
         self._jvm = tuple(jvm)
         self._logins = [ClientConfig.from_properties(dict(login)) for login in logins]
         self._log_requests = log_requests
+        self._release = release
         self.refusal = ""
         """Why the last login was refused; empty when none was."""
 
@@ -48,7 +54,7 @@ class ApacheKafka:
             f"-Dlog4j2.configurationFile={_HERE / 'log4j2.properties'}",
             f"-Dbarnabas.requests={'DEBUG' if self._log_requests else 'OFF'}",
             "-cp",
-            kafka_classpath(),
+            kafka_classpath(self._release),
             "kafka.Kafka",
             str(files.properties),
         ]

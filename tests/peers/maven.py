@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final
 
 KAFKA: Final = "4.3.1"
+OLDER_KAFKA: Final = "4.0.1"
+"""The oldest line whose nodes may be in one cluster with ours; it knows fewer versions of some APIs."""
 OLD_CLIENTS: Final = "3.9.1"
 # slf4j 1.7 (which Kafka carries) finds log4j2 only through this binding.
 _LOG4J: Final = "2.25.4"
@@ -20,6 +22,10 @@ _ARTIFACTS: Final[dict[str, tuple[str, ...]]] = {
         f"org.apache.kafka:kafka_2.13:{KAFKA}",
         f"org.apache.kafka:kafka-tools:{KAFKA}",
         f"org.apache.kafka:kafka-shell:{KAFKA}",
+        f"org.apache.logging.log4j:log4j-slf4j-impl:{_LOG4J}",
+    ),
+    f"kafka-{OLDER_KAFKA}": (
+        f"org.apache.kafka:kafka_2.13:{OLDER_KAFKA}",
         f"org.apache.logging.log4j:log4j-slf4j-impl:{_LOG4J}",
     ),
     f"kafka-clients-{OLD_CLIENTS}": (f"org.apache.kafka:kafka-clients:{OLD_CLIENTS}",),
@@ -37,9 +43,9 @@ def cache_dir() -> Path:
     return Path(chosen) if chosen else Path.home() / ".cache" / "barnabas"
 
 
-def kafka_classpath() -> str:
-    """Give the class path of Apache Kafka 4.3.1 with its tools; the jars are fetched on first use."""
-    return f"{jars(f'kafka-{KAFKA}')}/*"
+def kafka_classpath(version: str = KAFKA) -> str:
+    """Give the class path of Apache Kafka 4.3.1 with its tools, or an older one; fetched on first use."""
+    return f"{jars(f'kafka-{version}')}/*"
 
 
 def old_clients_jar() -> Path:
