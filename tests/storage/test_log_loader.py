@@ -51,6 +51,18 @@ def test_a_clean_stop_is_opened_without_reading_the_records() -> None:
     assert values(read_all(again)) == ALL
 
 
+def test_an_empty_log_with_a_leader_epoch_is_opened_without_waiting_for_the_disk() -> None:
+    bench = Bench()
+    log = bench.open()
+    log.leader_epochs.assign(3, 0)
+    log.close()
+    waited: list[str] = []
+    bench.fs.fault = lambda operation, path: waited.append(operation) if "fsync" in operation else None
+    again = bench.open(clean=True, recovery_point=0)
+    assert waited == []
+    assert again.leader_epochs.entries == []
+
+
 @pytest.mark.parametrize("tail", [b"\x00" * 100, b"garbage", bytes(batch(b"next"))[:-1], b"\xff" * 61])
 def test_a_torn_tail_is_cut_and_counted(tail: bytes) -> None:
     bench = Bench()
