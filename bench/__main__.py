@@ -23,6 +23,7 @@ IDLE_S: Final = 5.0
 WARM_S: Final = 5.0
 PARTS: Final = ("secured", "plain", "cluster", "authorization", "spark")
 SYSTEMS: Final[tuple[type[System], ...]] = (KafkaSystem, BarnabasSystem)
+_SHORT: Final[dict[str, type[System]]] = {"kafka": KafkaSystem, "barnabas": BarnabasSystem}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -31,23 +32,26 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a few minutes, small loads, wide spread")
     parser.add_argument("--dry-run", action="store_true", help="print JSON, write no file")
     parser.add_argument("--only", choices=PARTS, action="append", help="with --dry-run: leave the other parts out")
+    parser.add_argument("--system", choices=sorted(_SHORT), help="with --dry-run: leave the other system out")
     args = parser.parse_args(argv)
     parts = set(args.only or PARTS)
-    sizes = QUICK if args.quick else FULL
+    sizes, shape = (QUICK, cluster.QUICK) if args.quick else (FULL, cluster.FULL)
     results: dict[str, Results] = {kind.name: {} for kind in SYSTEMS}
     for kind in SYSTEMS:
+        if args.system is not None and kind is not _SHORT[args.system]:
+            continue
         with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as work:
             measure(kind, Path(work), sizes, results[kind.name], parts)
         if "cluster" in parts:
             say(f"{kind.name}, a cluster")
-            cluster.measure_cluster(kind.name, cluster.QUICK if args.quick else cluster.FULL, results[kind.name], say)
+            cluster.measure_cluster(kind is KafkaSystem, shape, results[kind.name], say)
     kafka, ours = (results[kind.name] for kind in SYSTEMS)
     if "authorization" in parts:
         _authorization(sizes, kafka, ours)
     if args.dry_run:
         print(json.dumps({n: {k: (m.values, m.cpu_us) for k, m in r.items()} for n, r in results.items()}, indent=1))
         return 0
-    compared = verdicts(kafka, ours)
+    compared = verdicts(kafka, ours, shape.counts)
     codec = _codec()
 
     def publish(extra: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 
@@ -12,7 +12,7 @@ from typing import Final
 class Row:
     """One line. goal: the wanted ratio Barnabas to Kafka; at least that, or at most where less is better.
 
-    limit: a wanted absolute value of ours besides, 0 for none.
+    title: names what was counted in braces, see `verdicts`. limit: a wanted absolute value of ours besides, 0 for none.
     """
 
     key: str
@@ -46,12 +46,18 @@ CLUSTER: Final = (
     Row("cluster-latency-p99", "3 brokers: Kafka's EndToEndLatency, acks=all, p99", "ms", 1.0, less_is_better=True),
     Row("failover-controller", "active controller killed: next change of a client", "s", 1 / 3, less_is_better=True),
     Row("failover-leader", "partition leader killed: next record of a client", "s", 1 / 3, less_is_better=True),
-    Row("create-topics", "create 1,000 topics, 3 copies", "s", 1.0, less_is_better=True),
-    Row("elect-many", "leaders for 1,000 partitions of a killed broker", "s", 1.0, less_is_better=True),
-    Row("start-many", "start 6 nodes with 10,000 partitions", "s", 1.0, less_is_better=True),
+    Row("create-topics", "create {topics:,} topics, 3 copies", "s", 1.0, less_is_better=True),
+    Row("elect-many", "leaders for {dead_partitions:,} partitions of a killed broker", "s", 1.0, less_is_better=True),
+    Row("start-many", "start 6 nodes with {partitions:,} partitions", "s", 1.0, less_is_better=True),
     Row("cluster-rss-controller", "resident memory of a controller", "MB", 1.0, less_is_better=True),
     Row("cluster-rss-broker", "resident memory of a broker after the loads", "MB", 1.0, less_is_better=True),
-    Row("cluster-rss-many", "resident memory of a broker with 10,000 partitions", "MB", 1.0, less_is_better=True),
+    Row(
+        "cluster-rss-many",
+        "resident memory of each of 3 brokers with {partitions:,} partitions",
+        "MB",
+        1.0,
+        less_is_better=True,
+    ),
 )
 ROWS: Final = (
     Row("start", "start to first answered request, secured node", "s", 0.1, less_is_better=True),
@@ -112,6 +118,10 @@ class Verdict:
         return self.ratio <= row.goal or 0 < self.barnabas.median <= row.limit
 
 
-def verdicts(kafka: Results, barnabas: Results) -> list[Verdict]:
-    """Give every row that both have."""
-    return [Verdict(r, kafka[r.key], barnabas[r.key]) for r in ROWS if r.key in kafka and r.key in barnabas]
+def verdicts(kafka: Results, barnabas: Results, counts: Mapping[str, int]) -> list[Verdict]:
+    """Give every row that both have. counts: what titles name, so that they tell what was measured."""
+    return [
+        Verdict(replace(r, title=r.title.format_map(counts)), kafka[r.key], barnabas[r.key])
+        for r in ROWS
+        if r.key in kafka and r.key in barnabas
+    ]

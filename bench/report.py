@@ -32,6 +32,10 @@ no super user), then plain. The same clients drive both, on the same cores as th
 - One-record requests: Produce requests of one 100-byte record, acks=all, over plain sockets (or TLS ones), one under
   way on each connection. p99 is of a request, seen by the client.
 - Kafka's `ProducerPerformance` (acks=all) and `ConsumerPerformance`, each in a JVM of its own.
+- Clusters: three controllers and three brokers, plaintext, each a process, on the same cores. Failovers: a client does
+  one thing after the other (changes a topic's configuration; writes records by librdkafka with acks=all) while SIGKILL
+  ends the active controller, or the partition's leader; the time is from the kill to the first success of what began
+  after it. Starts: from six stopped nodes to a leader for every partition, each with one replica.
 - Authorizations: a rule for each of 200,000 topics or prefixes, 1,000 users; in process, Kafka's in Java. "Any topic"
   asks for WRITE as a user who has READ rules only.
 - Every load runs once for {warm} seconds at most to warm up, unmeasured, then {repeats} times. Figures are medians,
