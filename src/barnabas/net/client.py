@@ -182,7 +182,7 @@ class Channel:
         receiver = await _connect(host, port, settings)
         channel = cls(host, port, settings, receiver)
         # Until a request is answered, the likeliest reason for a closed connection is the wrong protocol.
-        receiver.doubt = f"; is security.protocol right ({_protocol_text(settings)})?"
+        receiver.doubt = _doubt(settings)
         try:
             await channel.negotiate()
             if settings.sasl is not None:
@@ -379,9 +379,12 @@ class Channel:
             )
 
 
-def _protocol_text(settings: ChannelSettings) -> str:
+def _doubt(settings: ChannelSettings) -> str:
+    """Ask what to look at when a node says nothing; many close without a word where they refuse a certificate."""
     plain, secure = ("PLAINTEXT", "SSL") if settings.sasl is None else ("SASL_PLAINTEXT", "SASL_SSL")
-    return f"now {plain if settings.tls is None else secure}"
+    if settings.tls is None:
+        return f"; is security.protocol right (now {plain})?"
+    return f"; is security.protocol right (now {secure}), and does the node trust the certificate of ssl.keystore.*?"
 
 
 async def _connect(host: str, port: int, settings: ChannelSettings) -> _Receiver:

@@ -117,7 +117,13 @@ class Replica:
         node = RaftNode(Identity(KEY, ME), saved, self.files.state(), control, quorum, rng, now_ms)
         self.machine = Values()
         self.driver = RaftDriver(
-            node, self.files, self.machine, self.env.clock, settings, me=ME, peers=RaftPeers(ChannelSettings)
+            node,
+            self.files,
+            self.machine,
+            self.env.clock,
+            settings,
+            me=ME,
+            peers=RaftPeers(ChannelSettings, "CONTROLLER"),
         )
         self.driver.load()
 

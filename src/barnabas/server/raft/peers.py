@@ -3,12 +3,16 @@
 A request that cannot be sent, or gets no answer in its time, is answered with None; the core decides what then. After
 a failed attempt to connect the next one waits, longer each time. Where a connection broke or could not be made the
 address is tried once more: the core also hears whether it refuses, so that nobody is there to wait for.
+
+Where this node's credentials, certificates or rights are not what the other wants, the log says which settings to look
+at; to the core it is as if nobody were there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -28,6 +32,7 @@ from barnabas.net.client import (
     UnsupportedVersionError,
 )
 from barnabas.net.refusal import refuses
+from barnabas.server.complaints import OnceInAWhile
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.message import Message
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
@@ -41,15 +46,23 @@ _JITTER: Final = 0.2
 
 _LOOK_MS: Final = 1_000
 
+_REFUSED: Final = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the principal that this node has there must be one of super.users of that "
+    "node, or have ClusterAction on the cluster",
+    ErrorCode.INCONSISTENT_CLUSTER_ID: "this node's directories were formatted for another cluster: compare cluster.id "
+    "in meta.properties",
+}
+
 Answered = Callable[[int, Message | None], None]
 
 
 class _Connection:
     """One address. Connecting is nobody's request's affair: it goes on while requests come and expire."""
 
-    def __init__(self, endpoint: Endpoint, settings: Callable[[], ChannelSettings]) -> None:
+    def __init__(self, endpoint: Endpoint, settings: Callable[[], ChannelSettings], listener: str) -> None:
         self.endpoint = endpoint
         self._settings = settings
+        self._listener = listener
         self._channel: Channel | None = None
         self._failures = 0
         self._not_before = 0.0
@@ -79,10 +92,14 @@ class _Connection:
         self._not_before = asyncio.get_running_loop().time() + backoff_ms / 1000
         if str(error) != self._complained:
             self._complained = str(error)
-            at_fault = isinstance(error, AuthenticationError | TlsHandshakeError | ConfigError)
-            tell = log.error if at_fault else log.warning
-            tell("another controller cannot be reached", host=self.endpoint.host, port=self.endpoint.port,
-                 reason=str(error))  # fmt: skip
+            facts = {"host": self.endpoint.host, "port": self.endpoint.port, "reason": str(error)}
+            remedy = _remedy(error, self._listener)
+            if remedy is not None:
+                log.error("another controller cannot be reached", **facts, remedy=remedy)
+            elif isinstance(error, ConfigError):
+                log.error("another controller cannot be reached", **facts)
+            else:
+                log.warning("another controller cannot be reached", **facts)
 
     async def close(self) -> None:
         if self._channel is not None:
@@ -90,13 +107,16 @@ class _Connection:
 
 
 class RaftPeers:
-    """See the module. settings: makes what the connections share, asked when the first is needed.
+    """See the module. settings: makes what the connections share, asked when the first is needed; listener: the name of
+    the controller listener that they go to.
 
     answered: whom answers go to, absent: whom addresses that refuse connections; both set by who sends.
     """
 
-    def __init__(self, settings: Callable[[], ChannelSettings]) -> None:
+    def __init__(self, settings: Callable[[], ChannelSettings], listener: str) -> None:
         self._make_settings = settings
+        self._listener = listener
+        self._due = OnceInAWhile(time.monotonic)
         self._made: ChannelSettings | None = None
         self.answered: Answered = lambda request_id, answer: None
         self.absent: Callable[[Endpoint], None] = lambda endpoint: None
@@ -122,7 +142,7 @@ class RaftPeers:
         endpoint = outgoing.to.endpoint
         connection = self._connections.get(endpoint)
         if connection is None:
-            connection = self._connections[endpoint] = _Connection(endpoint, self._settings)
+            connection = self._connections[endpoint] = _Connection(endpoint, self._settings, self._listener)
         if connection.channel is not None:
             self._do(self._exchange(connection.channel, outgoing))
             return
@@ -178,7 +198,23 @@ class RaftPeers:
             log.debug("no answer", request=outgoing.message.NAME, node=outgoing.to.node_id, reason=str(e))
             answer = None
             self._do(self._look(outgoing.to.endpoint))
+        else:
+            self._complain(outgoing, answer)
         self.answered(outgoing.request_id, answer)
+
+    def _complain(self, outgoing: Outgoing, answer: Message) -> None:
+        """Say so when this node has no right to ask, or asks those of another cluster."""
+        error = getattr(answer, "error_code", ErrorCode.NONE)
+        remedy = _REFUSED.get(error)
+        if remedy is None or self._due.due((outgoing.to.endpoint, error)) is None:
+            return
+        log.error(
+            "another controller refuses this node's requests",
+            host=outgoing.to.endpoint.host,
+            port=outgoing.to.endpoint.port,
+            error=ErrorCode(error).name,
+            remedy=remedy,
+        )
 
     async def _look(self, endpoint: Endpoint) -> None:
         if await refuses(endpoint.host, endpoint.port, _LOOK_MS):
@@ -193,6 +229,23 @@ class RaftPeers:
         if self._made is None:
             self._made = self._make_settings()
         return self._made
+
+
+def _remedy(error: Exception, listener: str) -> str | None:
+    """Give where to look when another controller does not let this node in; None when that is not why."""
+    prefix = f"listener.name.{listener.lower()}."
+    if isinstance(error, AuthenticationError):
+        return (
+            f"compare sasl.mechanism.controller.protocol and {prefix}<mechanism>.sasl.jaas.config of this node (username, "
+            "password) with the users that the other accepts (user_<name> of the same key there)"
+        )
+    if isinstance(error, TlsHandshakeError):
+        return (
+            f"see whether each node trusts the other's certificate ({prefix}ssl.truststore.*), whether this node has one "
+            f"that the other wants ({prefix}ssl.keystore.* here, ssl.client.auth there), and whether the other's names the "
+            "host that it is reached at"
+        )
+    return None
 
 
 def _newest(message: Any) -> int:

@@ -66,7 +66,9 @@ def open_replica(config: NodeConfig, clock: Clock, machine: StateMachine, fs: Fi
         clock,
         settings,
         me=me,
-        peers=RaftPeers(partial(peer_settings, config, quorum.listener, f"raft-client-{config.node_id}")),
+        peers=RaftPeers(
+            partial(peer_settings, config, quorum.listener, f"raft-client-{config.node_id}"), quorum.listener
+        ),
         linger_ms=append_linger_ms(config),
     )
     if not control.voters.last.value.is_only(me.key):
