@@ -69,8 +69,8 @@ def test_a_consumer_reads_from_the_replica_in_its_rack(cluster: LocalCluster) ->
         assert message.error() is None
         found += 1
     consumer.close()
-    assert other.node.metrics.topic("near").bytes_out.count > 0
-    assert leader.node.metrics.topic("near").bytes_out.count == 0
+    assert other.node.metrics.topics.of("near").bytes_out.count > 0
+    assert leader.node.metrics.topics.of("near").bytes_out.count == 0
 
 
 def test_a_follower_that_ends_leaves_the_isr_and_comes_back(cluster: LocalCluster) -> None:

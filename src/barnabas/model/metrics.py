@@ -1,19 +1,37 @@
 """A registry of measurements under Kafka's MBean names (design D8).
 
 Plain counters and gauges that cost an addition on the hot path; rates and percentiles are worked out when somebody
-reads. One registry a node; no globals. `values` gives the JSON of `/jmx`; other renderings are the shell's.
+looks, and what there may be ten thousand of (partitions) is enumerated then, not registered. One registry a node; no
+globals. `values` gives what `/jmx` and `/metrics` show; how it is written down is the shell's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Final
 
 from barnabas.model.ports import Clock
 
 Number = int | float
+Value = Number | str
+Bean = tuple[str, Mapping[str, Value]]
+"""An MBean's name and its attributes."""
+Source = Callable[[], Iterable[Bean]]
+"""Enumerates MBeans when somebody looks."""
+
+_MINUTES: Final = (("OneMinuteRate", 60_000), ("FiveMinuteRate", 300_000), ("FifteenMinuteRate", 900_000))
+_PERCENTILES: Final = (
+    ("50thPercentile", 0.5),
+    ("75thPercentile", 0.75),
+    ("95thPercentile", 0.95),
+    ("98thPercentile", 0.98),
+    ("99thPercentile", 0.99),
+    ("999thPercentile", 0.999),
+)
+_WILD: Final = frozenset("*?[")
 
 
 def mbean(domain: str, /, **tags: str) -> str:
@@ -27,45 +45,80 @@ def _quoted(value: str) -> str:
     return value
 
 
-class Meter:
-    """Counts events; tells how many, and the mean rate a second since it began and over the last minute."""
+class Rates:
+    """The rates of something that only grows: since the beginning, and over the last one, five and fifteen minutes.
 
-    __slots__ = ("_clock", "_minute_count", "_minute_ms", "_rate", "_since_ms", "count")
+    Moving averages that are brought up to date by each look: exact in the long run whoever looks how often, but
+    someone who looks once in an hour sees the hour's mean.
+    """
 
-    def __init__(self, clock: Clock) -> None:
+    __slots__ = ("_clock", "_count", "_looked_ms", "_moving", "_since_ms")
+
+    def __init__(self, clock: Clock, since_ms: int | None = None) -> None:
+        """since_ms: when counting began, on the monotonic clock; now, unless given."""
         self._clock = clock
+        self._since_ms = self._looked_ms = clock.monotonic_ms() if since_ms is None else since_ms
+        self._count: Number = 0
+        self._moving: list[float] | None = None
+
+    def attributes(self, count: Number, event: str, unit_ms: float = 1000, unit: str = "SECONDS") -> dict[str, Value]:
+        """Give what Kafka's meters have. event: what is counted; unit_ms: how long the rates' unit of time is."""
+        now = self._clock.monotonic_ms()
+        elapsed_ms = now - self._looked_ms
+        if elapsed_ms >= 1000:
+            current = (count - self._count) * unit_ms / elapsed_ms
+            if self._moving is None:
+                self._moving = [current] * len(_MINUTES)
+            else:
+                for n, (_, span_ms) in enumerate(_MINUTES):
+                    self._moving[n] += (1 - math.exp(-elapsed_ms / span_ms)) * (current - self._moving[n])
+            self._looked_ms, self._count = now, count
+        found: dict[str, Value] = {"Count": count, "EventType": event, "RateUnit": unit}
+        found["MeanRate"] = count * unit_ms / max(1, now - self._since_ms)
+        moving = self._moving or (found["MeanRate"],) * len(_MINUTES)
+        return found | {name: rate for (name, _), rate in zip(_MINUTES, moving, strict=True)}
+
+
+class Meter:
+    """Counts events; `count` may be added to directly."""
+
+    __slots__ = ("_event", "_rates", "count")
+
+    def __init__(self, clock: Clock, event: str = "requests") -> None:
         self.count = 0
-        self._since_ms = self._minute_ms = clock.monotonic_ms()
-        self._minute_count = 0
-        self._rate = 0.0
+        self._event = event
+        self._rates = Rates(clock)
 
     def mark(self, n: int = 1) -> None:
         """Count n events."""
         self.count += n
 
-    def attributes(self) -> dict[str, Number]:
-        """Give Count, MeanRate and OneMinuteRate (events a second)."""
-        now = self._clock.monotonic_ms()
-        elapsed_ms = now - self._minute_ms
-        if elapsed_ms >= 1000:
-            current = (self.count - self._minute_count) * 1000 / elapsed_ms
-            weight = 1 - math.exp(-elapsed_ms / 60_000)
-            self._rate += weight * (current - self._rate)
-            self._minute_ms, self._minute_count = now, self.count
-        total_ms = max(1, now - self._since_ms)
-        return {"Count": self.count, "MeanRate": self.count * 1000 / total_ms, "OneMinuteRate": self._rate}
+    def attributes(self) -> dict[str, Value]:
+        """Give Count, what is counted, and the rates a second."""
+        return self._rates.attributes(self.count, self._event)
+
+
+def distribution(values: Sequence[Number], count: int) -> dict[str, Value]:
+    """Give what Kafka's histograms have, of `values`: the latest of `count` that there were."""
+    ordered = sorted(values) or [0]
+    size = len(ordered)
+    mean = sum(ordered) / size
+    spread = math.sqrt(sum((v - mean) ** 2 for v in ordered) / (size - 1)) if size > 1 else 0.0
+    found: dict[str, Value] = {
+        "Count": count, "Mean": mean, "StdDev": spread, "Min": ordered[0], "Max": ordered[-1]
+    }  # fmt: skip
+    return found | {name: ordered[min(size - 1, int(share * size))] for name, share in _PERCENTILES}
 
 
 class Histogram:
-    """Remembers the latest 1,024 values; tells count, mean, max and percentiles of those."""
+    """Remembers the latest 1,024 values: all but Count is told of those."""
 
-    __slots__ = ("_ring", "_total", "count")
-    SIZE = 1024
+    __slots__ = ("_ring", "count")
+    SIZE: Final = 1024
 
     def __init__(self) -> None:
         self._ring: list[Number] = []
         self.count = 0
-        self._total: Number = 0
 
     def update(self, value: Number) -> None:
         """Take one value in."""
@@ -74,27 +127,30 @@ class Histogram:
         else:
             self._ring[self.count % self.SIZE] = value
         self.count += 1
-        self._total += value
 
-    def attributes(self) -> dict[str, Number]:
-        """Give Count, Mean, Min, Max and the percentiles that Kafka's histograms have."""
-        ordered = sorted(self._ring) or [0]
+    def attributes(self) -> dict[str, Value]:
+        """Give Count, Mean, StdDev, Min, Max and the percentiles that Kafka's histograms have."""
+        return distribution(self._ring, self.count)
 
-        def at(share: float) -> Number:
-            return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
-        return {
-            "Count": self.count,
-            "Mean": self._total / self.count if self.count else 0.0,
-            "Min": ordered[0],
-            "Max": ordered[-1],
-            "50thPercentile": at(0.5),
-            "75thPercentile": at(0.75),
-            "95thPercentile": at(0.95),
-            "98thPercentile": at(0.98),
-            "99thPercentile": at(0.99),
-            "999thPercentile": at(0.999),
-        }
+class Timer:
+    """How often something happens, and how long it takes: a meter and a histogram in one MBean."""
+
+    __slots__ = ("_event", "_rates", "_times")
+
+    def __init__(self, clock: Clock, event: str = "calls") -> None:
+        self._event = event
+        self._rates = Rates(clock)
+        self._times = Histogram()
+
+    def update(self, took_ms: float) -> None:
+        """Take in how long it took."""
+        self._times.update(took_ms)
+
+    def attributes(self) -> dict[str, Value]:
+        """Give the rates a second, the distribution in milliseconds, and the unit of that."""
+        times = self._times.attributes()
+        return self._rates.attributes(self._times.count, self._event) | times | {"LatencyUnit": "MILLISECONDS"}
 
 
 @dataclass(slots=True)
@@ -102,20 +158,27 @@ class Metrics:
     """The node's registry; a name is made on first use and kept until `remove`."""
 
     clock: Clock
-    _gauges: dict[str, dict[str, Callable[[], Number | str]]] = field(default_factory=dict)
+    _gauges: dict[str, dict[str, Callable[[], Value]]] = field(default_factory=dict)
     _meters: dict[str, Meter] = field(default_factory=dict)
     _histograms: dict[str, Histogram] = field(default_factory=dict)
+    _others: dict[str, Callable[[], Mapping[str, Value]]] = field(default_factory=dict)
+    _sources: list[tuple[str, Source]] = field(default_factory=list)
 
-    def gauge(self, name: str, read: Callable[[], Number | str], attribute: str = "Value") -> None:
+    def gauge(self, name: str, read: Callable[[], Value], attribute: str = "Value") -> None:
         """Publish what `read` gives whenever somebody looks."""
         self._gauges.setdefault(name, {})[attribute] = read
 
-    def meter(self, name: str) -> Meter:
-        """Give the meter of that MBean."""
+    def meter(self, name: str, event: str = "requests") -> Meter:
+        """Give the meter of that MBean. event: what it counts."""
         found = self._meters.get(name)
         if found is None:
-            found = self._meters[name] = Meter(self.clock)
+            found = self._meters[name] = Meter(self.clock, event)
         return found
+
+    def counted(self, name: str, count: Callable[[], Number], event: str = "requests") -> None:
+        """Publish a meter of what is counted elsewhere and only grows."""
+        rates = Rates(self.clock)
+        self._others[name] = lambda: rates.attributes(count(), event)
 
     def histogram(self, name: str) -> Histogram:
         """Give the histogram of that MBean."""
@@ -124,20 +187,42 @@ class Metrics:
             found = self._histograms[name] = Histogram()
         return found
 
+    def bean(self, name: str, attributes: Callable[[], Mapping[str, Value]]) -> None:
+        """Publish an MBean whose attributes are worked out together."""
+        self._others[name] = attributes
+
+    def source(self, head: str, enumerate_all: Source) -> None:
+        """Publish MBeans whose names all begin with `head`; they are enumerated when somebody looks."""
+        self._sources.append((head, enumerate_all))
+
     def remove(self, name: str) -> None:
         """Forget an MBean."""
         self._gauges.pop(name, None)
         self._meters.pop(name, None)
         self._histograms.pop(name, None)
+        self._others.pop(name, None)
 
-    def values(self, pattern: str = "*") -> Iterator[tuple[str, dict[str, Number | str]]]:
-        """Give (MBean name, attributes) of every name that `pattern` (with `*` and `?`) matches, sorted."""
-        for name in sorted({*self._gauges, *self._meters, *self._histograms}):
-            if not fnmatchcase(name, pattern):
-                continue
-            attributes: dict[str, Number | str] = {a: read() for a, read in self._gauges.get(name, {}).items()}
-            if name in self._meters:
-                attributes |= self._meters[name].attributes()
-            if name in self._histograms:
-                attributes |= self._histograms[name].attributes()
-            yield name, attributes
+    def values(self, pattern: str = "*") -> Iterator[Bean]:
+        """Give (MBean name, attributes) of every name that `pattern` (with `*` and `?`) matches.
+
+        Registered ones first, by name, then each source's. May be gone on with later: what is there then is given.
+        """
+        head = pattern[: next((n for n, c in enumerate(pattern) if c in _WILD), len(pattern))]
+        for name in sorted({*self._gauges, *self._meters, *self._histograms, *self._others}):
+            if name.startswith(head) and fnmatchcase(name, pattern):
+                yield name, self._attributes(name)
+        for begins, enumerate_all in self._sources:
+            if begins.startswith(head) or head.startswith(begins):
+                for name, attributes in enumerate_all():
+                    if pattern == "*" or fnmatchcase(name, pattern):
+                        yield name, attributes
+
+    def _attributes(self, name: str) -> Mapping[str, Value]:
+        found: dict[str, Value] = {a: read() for a, read in self._gauges.get(name, {}).items()}
+        if name in self._meters:
+            found |= self._meters[name].attributes()
+        if name in self._histograms:
+            found |= self._histograms[name].attributes()
+        if name in self._others:
+            found |= self._others[name]()
+        return found

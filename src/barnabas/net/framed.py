@@ -97,6 +97,8 @@ class FramedConnection(asyncio.BufferedProtocol):
         self._outgoing = Outgoing(loop, drained=self._drained, failed=self._cannot_send)
         self._closing = False
         self.reason = ""
+        self.when_sent: Callable[[], None] | None = None
+        """Called once, when all that waits has gone out, or never will."""
         self.last_active = loop.time()
         self.peer: tuple[str, int] = ("", 0)
 
@@ -139,6 +141,7 @@ class FramedConnection(asyncio.BufferedProtocol):
         """Called by the loop: it is over."""
         self._closing = True
         self._outgoing.close()
+        self._tell_sent()
         self._give_back()
         self._receiver.disconnected(self.reason or (str(exc) if exc else ""))
 
@@ -175,10 +178,15 @@ class FramedConnection(asyncio.BufferedProtocol):
         if not self._holds and not self._closing:
             self._loop.call_soon(self._continue)
 
-    def send(self, parts: Sequence[Part]) -> None:
-        """Send an answer, in order; an answer that cannot be sent at once waits, and so do further frames."""
-        if not self._closing:
-            self._outgoing.send(parts)
+    def send(self, parts: Sequence[Part]) -> bool:
+        """Send an answer, in order; an answer that cannot be sent at once waits, and so do further frames.
+
+        Says whether it has gone out, or never will: nothing is sent to a connection that is being closed.
+        """
+        if self._closing:
+            return True
+        self._outgoing.send(parts)
+        return not self._outgoing.waiting
 
     def close(self, reason: str) -> None:
         """Close once everything has been sent; `reason` reaches the owner."""
@@ -292,10 +300,16 @@ class FramedConnection(asyncio.BufferedProtocol):
     def _drained(self) -> None:
         """All that waited has gone out: close if that was wanted, or go on with what came meanwhile."""
         self.last_active = self._loop.time()
+        self._tell_sent()
         if not self._closing:
             self._loop.call_soon(self._continue)
         elif self._transport is not None:
             self._transport.close()
+
+    def _tell_sent(self) -> None:
+        if self.when_sent is not None:
+            told, self.when_sent = self.when_sent, None
+            told()
 
     def _cannot_send(self, why: str) -> None:
         self.abort(why)

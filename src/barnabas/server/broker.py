@@ -23,7 +23,7 @@ from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordin
 from barnabas.server.groups.metrics import publish_group_metrics
 from barnabas.server.groups.offsets_log import PartitionLog
 from barnabas.server.handlers import BROKER
-from barnabas.server.node_metrics import publish_node_metrics
+from barnabas.server.node_metrics import BrokerState
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.publishers import Publisher
 from barnabas.server.publishers.topics import TopicPublisher
@@ -37,6 +37,7 @@ from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequ
 
 if TYPE_CHECKING:
     from barnabas.server.node import Node
+    from barnabas.storage.log_dir import LogDir
 
 log = structlog.get_logger("kafka.server.Broker")
 
@@ -94,13 +95,16 @@ class Broker:
         self.publishers: Sequence[Publisher] = (TopicPublisher(self.replicas, self.groups, node.metrics),)
         publish_group_metrics(node.metrics.registry, self.groups)
         publish_replica_metrics(node.metrics.registry, self.replicas)
-        publish_node_metrics(
-            node.metrics,
-            node.log_dirs,
-            self.fetch_sessions,
-            connections=lambda: sum(len(s.connections) for s in node.listeners),
-            authorizer=node.authorizer,
-        )
+        self._serves = self._leaves = False
+
+    @property
+    def state(self) -> BrokerState:
+        """Give where it is in its life."""
+        if self._leaves:
+            return BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        if self._serves:
+            return BrokerState.RUNNING
+        return BrokerState.STARTING if self.lifecycle.epoch == UNREGISTERED else BrokerState.RECOVERY
 
     def load(self, image: MetadataImage) -> None:
         """Open the logs; those of topics that are gone are set apart. Blocks, for long where there are many."""
@@ -118,12 +122,14 @@ class Broker:
     def start(self) -> None:
         """Begin what a broker does all the time."""
         node = self._node
+        self._serves = True
         node.watch(self.lifecycle.run(), "heartbeats")
         work = LogWork(passes(node.config, node.log_dirs), node.config["log.initial.task.delay.ms"])
         node.watch(work.run(), "log work")
 
     async def leave(self) -> None:
         """Give up leaderships and leave the cluster, as far as there is a controller to agree to it."""
+        self._leaves = True
         await self.lifecycle.shut_down()
 
     async def close(self) -> None:
@@ -169,10 +175,17 @@ class Broker:
     def _cordoned_directory_ids(self) -> list[Uuid] | None:
         if not self._node.image().levels.cordoned_directories:
             return None
+        found = (d.directory_id for d in self._cordoned())
+        return [directory for directory in found if directory is not None]
+
+    def cordoned_directories(self) -> list[Path]:
+        """Give the directories that take no new replicas (`cordoned.log.dirs`)."""
+        return [directory.path for directory in self._cordoned()]
+
+    def _cordoned(self) -> list[LogDir]:
         names = self._node.config["cordoned.log.dirs"]
         paths = {Path(name).absolute() for name in names}
-        found = (d.directory_id for d in self._node.log_dirs.directories if "*" in names or d.path in paths)
-        return [directory for directory in found if directory is not None]
+        return [d for d in self._node.log_dirs.directories if "*" in names or d.path in paths]
 
 
 def _strays(image: MetadataImage, node_id: int) -> Callable[[TopicPartition, Uuid | None], bool]:

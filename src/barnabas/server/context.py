@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.model.acl import AclOperation, ResourceType
 from barnabas.model.principal import KafkaPrincipal
+from barnabas.server.request_metrics import RequestStats
 from barnabas.wire.api_keys import ApiRow
 
 if TYPE_CHECKING:
@@ -168,6 +169,12 @@ class RequestContext:
     throttle_ms: int = 0
     waited_ns: int = 0
     """How long of the time since `started_ns` nobody worked on the request."""
+    queued_ns: int = 0
+    """How long of that it waited for its handler to begin."""
+    size: int = 0
+    """The bytes of its frame."""
+    stats: RequestStats = field(default_factory=RequestStats)
+    """Where it is counted."""
     started_ns: int = field(default_factory=perf_counter_ns)
 
     @property

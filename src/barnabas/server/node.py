@@ -42,6 +42,7 @@ from barnabas.server.metrics import ServerMetrics
 from barnabas.server.network.authentication import Authentication
 from barnabas.server.network.connection_limits import ConnectionLimits
 from barnabas.server.network.listeners import ServedListener, receive_budget, tend
+from barnabas.server.node_metrics import publish_node_metrics
 from barnabas.server.publishers import Publisher
 from barnabas.server.publishers.acls import AclPublisher
 from barnabas.server.publishers.configs import ConfigPublisher
@@ -265,6 +266,7 @@ class Node:
         self._open_listeners()
         self._metadata_task = self.watch(self.metadata.run(), "metadata")
         publish_raft_metrics(self.metrics.registry, await self.metadata.opened())
+        publish_node_metrics(self)
         for listener in self.listeners:
             if listener.privileged:
                 listener.start()  # the quorum cannot elect before its voters hear each other

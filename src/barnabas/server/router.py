@@ -216,7 +216,8 @@ class Router:
     async def _later(
         self, ctx: RequestContext, request: Any, answer: Awaitable[Answer], put_off_ns: int
     ) -> list[Records]:
-        ctx.waited_ns += perf_counter_ns() - put_off_ns  # until the loop came to this task
+        ctx.queued_ns = perf_counter_ns() - put_off_ns  # until the loop came to this task
+        ctx.waited_ns += ctx.queued_ns
         return self.encode(ctx, await self._answer(ctx, request, answer))
 
     async def _answer(self, ctx: RequestContext, request: Any, answer: Answer | Awaitable[Answer]) -> Answer:
@@ -267,6 +268,7 @@ class Router:
         ctx.node.quotas.served(ctx)
         if isinstance(answer, Forwarded):
             return framed([_relayed(ctx, answer.frame)])
+        ctx.stats.count_errors(answer)
         if ctx.throttle_ms and hasattr(answer, "throttle_time_ms"):
             answer.throttle_time_ms = ctx.throttle_ms
         begin_ns = perf_counter_ns()

@@ -97,6 +97,11 @@ class Cleaner:
         self._transactions = CleanedTransactions()
         self._records_before = self._records_after = 0
 
+    @property
+    def map_use(self) -> float:
+        """Give how full the map of keys became, from 0 to 1."""
+        return len(self._keys.offsets) / self._settings.max_keys
+
     def clean(self) -> CleaningResult:
         """Compact; gives what was done. CleaningAbortedError when the log changed meanwhile."""
         self._map_keys()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
 
 import structlog
 
@@ -15,15 +17,28 @@ from barnabas.wire.errors import ApiError, ProtocolError
 log = structlog.get_logger("kafka.log.cleaner")
 
 
+@dataclass(frozen=True, slots=True)
+class LastCleaning:
+    """What the latest compaction was like. kept: the share of the bytes that stayed; map_use: of the map of keys."""
+
+    seconds: float = 0.0
+    kept: float = 0.0
+    map_use: float = 0.0
+
+
 class Compaction:
-    """cleaned: told each log after it was compacted. uncleanable: the logs given up, until the next start."""
+    """cleaned: told each log after it was compacted. uncleanable: the logs given up, until the next start; ran_ms: when
+    the logs were last looked through, by the time given then; None before the first time."""
 
     def __init__(self, cleaned: Callable[[Log], None]) -> None:
         self._cleaned = cleaned
         self.uncleanable: set[TopicPartition] = set()
+        self.last = LastCleaning()
+        self.ran_ms: int | None = None
 
     def run(self, logs: Mapping[TopicPartition, Log], now_ms: int, settings: CleanerSettings) -> list[CleaningResult]:
         """Compact each log that needs it, once; gives what was done."""
+        self.ran_ms = now_ms
         results: list[CleaningResult] = []
         done = set(self.uncleanable)
         while True:
@@ -39,6 +54,7 @@ class Compaction:
     def _clean(self, chosen: LogToClean, now_ms: int, settings: CleanerSettings) -> CleaningResult | None:
         one = chosen.log
         cleaner = Cleaner(one, chosen.first_dirty, chosen.first_uncleanable, now_ms, settings)
+        begin = perf_counter()
         try:
             result = one.guarded("compacting", cleaner.clean)
         except CleaningAbortedError as e:
@@ -49,6 +65,8 @@ class Compaction:
             self.uncleanable.add(one.topic_partition)
             return None
         one.cleaner_offset = result.end_offset
+        kept = result.bytes_after / result.bytes_before if result.bytes_before else 0.0
+        self.last = LastCleaning(perf_counter() - begin, kept, cleaner.map_use)
         log.info("compacted", partition=str(one.topic_partition), **result._asdict())
         self._cleaned(one)
         return result

@@ -56,9 +56,14 @@ def ignore_failure(directory: Path, error: OSError) -> None:
     """Tell nobody: the caller of the failed call has the error."""
 
 
+def ignore_flush(took_ms: float) -> None:
+    """Measure nothing."""
+
+
 @dataclass(slots=True)
 class LogEnvironment:
-    """jitter: gives a number in [0, bound) by chance; on_io_error: told the log directory and the error."""
+    """jitter: gives a number in [0, bound) by chance; on_io_error: told the log directory and the error; flushed: told,
+    on the thread that did it, how long a flush took."""
 
     fs: FileSystem
     clock: Clock
@@ -66,3 +71,4 @@ class LogEnvironment:
     jitter: Callable[[int], int] = no_jitter
     on_io_error: Callable[[Path, OSError], None] = ignore_failure
     producer_expiration_ms: int = 86_400_000
+    flushed: Callable[[float], None] = ignore_flush

@@ -99,6 +99,16 @@ class LogDirs:
             producer_expiration_ms=self._settings.producer_expiration_ms,
         )
 
+    @property
+    def env(self) -> LogEnvironment:
+        """Give what the logs share."""
+        return self._env
+
+    @property
+    def compaction(self) -> Compaction:
+        """Give what compacts the logs, and what it has done."""
+        return self._compaction
+
     # -- opening
 
     def acquire(self, cluster_id: str | None = None, node_id: int | None = None) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
+from time import perf_counter
 from typing import TypeVar
 
 import structlog
@@ -191,6 +192,7 @@ class LogFiles:
                 snapshots, self._unflushed_snapshots = self._unflushed_snapshots, []
             if end <= start:
                 return
+            begin = perf_counter()
             if not self._identity_synced:
                 partition_metadata.sync(self.env.fs, self.dir)
                 self._identity_synced = True
@@ -208,6 +210,7 @@ class LogFiles:
                 if not sealed_only:
                     self._unflushed -= unflushed
                 self.last_flush_ms = self._now_ms()
+            self.env.flushed((perf_counter() - begin) * 1000)
 
     # -- shrinking
 

@@ -62,6 +62,10 @@ class RecordsRefusedError(ApiError):
         self.record_errors = tuple(errors)
 
 
+class OutOfSequenceError(ApiError):
+    """A client's batch that begins at no offset or sequence that one may begin at."""
+
+
 class ValidBatch(NamedTuple):
     """A batch that may be written. log_append_time_ms: -1 when records keep their own time."""
 
@@ -78,7 +82,10 @@ def validate(records: memoryview, config: LogConfig, origin: AppendOrigin, now_m
     header = _header(records, partition)
     size = header.batch_length + 12
     if origin is AppendOrigin.CLIENT and header.base_offset:
-        raise _invalid(f"a batch for {partition} begins at offset {header.base_offset}, where 0 is wanted")
+        raise OutOfSequenceError(
+            ErrorCode.INVALID_RECORD,
+            f"a batch for {partition} begins at offset {header.base_offset}, where 0 is wanted",
+        )
     if size > config.max_message_bytes:
         raise ApiError(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -140,8 +147,9 @@ def _check_client_header(header: BatchHeader, partition: str) -> None:
     if header.attributes & 7 > Compression.ZSTD:
         raise _invalid(f"a batch for {partition} is compressed with an unknown codec, {header.attributes & 7}")
     if header.producer_id >= 0 and header.base_sequence < 0:
-        raise _invalid(
-            f"a batch of producer {header.producer_id} for {partition} has the sequence {header.base_sequence}"
+        raise OutOfSequenceError(
+            ErrorCode.INVALID_RECORD,
+            f"a batch of producer {header.producer_id} for {partition} has the sequence {header.base_sequence}",
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from barnabas.server.authorization import Authz
 from barnabas.server.context import ClientConnection, RequestContext, Services
 from barnabas.server.forwarding.configs import CONFIG_APIS, forward_config_changes
-from barnabas.server.metrics import REQUEST_NAMES
+from barnabas.server.request_metrics import REQUEST_NAMES
 from barnabas.server.router import Answer, Router
 from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.header import decode_request_header

@@ -39,7 +39,6 @@ async def envelope(request: EnvelopeRequest, ctx: RequestContext) -> EnvelopeRes
     except ApiError as e:
         log.info("Envelope refused", error=e.code.name, why=e.message, sender=str(ctx.principal), host=ctx.host)
         response = EnvelopeResponse(error_code=e.code)
-    ctx.node.metrics.error(ctx.row.name, ErrorCode(response.error_code).name)
     return response
 
 
@@ -52,17 +51,18 @@ async def _served(request: EnvelopeRequest, ctx: RequestContext) -> bytes:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{inner.row.key.name} is not served here")
     if not ctx.node.controller.is_active:
         raise ApiError(ErrorCode.NOT_CONTROLLER)
-    inside = _context(inner, ctx)
+    inside = _context(inner, ctx, len(request.request_data))
     answer = await router.serve_message(inner.request, inside)
     ctx.waited_ns += inside.waited_ns
     if from_wrong_node(inner.row.key, answer):
         raise ApiError(ErrorCode.NOT_CONTROLLER)
     parts = router.encode(inside, answer)
-    ctx.node.metrics.request(inner.row.key, inside.version, perf_counter_ns() - inside.started_ns)
-    return b"".join(part for part in parts if isinstance(part, bytes | bytearray | memoryview))[4:]
+    frame = b"".join(part for part in parts if isinstance(part, bytes | bytearray | memoryview))
+    inside.stats.answered(inside, perf_counter_ns(), len(frame))
+    return frame[4:]
 
 
-def _context(inner: Inner, ctx: RequestContext) -> RequestContext:
+def _context(inner: Inner, ctx: RequestContext, size: int) -> RequestContext:
     node, outer, host = ctx.node, ctx.connection, host_text(inner.host)
     connection = ClientConnection(
         outer.id, host, 0, outer.listener_name, outer.security_protocol, inner.principal, privileged=outer.privileged
@@ -76,5 +76,7 @@ def _context(inner: Inner, ctx: RequestContext) -> RequestContext:
         client_id=inner.header.client_id,
         authz=Authz(node.authorizer(), inner.principal, host, inner.row.name, forwarded_by=ctx.principal),
         forwarded_by=ctx.principal,
+        size=size,
+        stats=node.metrics.requests.forwarded[inner.row.key],
         started_ns=ctx.started_ns,
     )

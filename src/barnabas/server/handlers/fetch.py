@@ -37,6 +37,8 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> FetchResponse | Awaitab
     is_follower = replica_id >= FOLLOWERS_FROM
     if is_follower and not ctx.authorize(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if is_follower:
+        ctx.stats = ctx.stats.of_followers()
     new = follower_session(replica_id) if is_follower else consumer_session
     try:
         plan = ctx.node.fetch_sessions.plan(request, ctx.version >= 13, new)
@@ -100,6 +102,7 @@ class _ConsumerReading(Reading):
         partition = self._replica(wanted.topic, request.partition, request.current_leader_epoch)
         self.check_topic(wanted, partition)
         self._found.append(partition)
+        self.ctx.node.metrics.topics.of(wanted.topic).fetch_requests.count += 1
         log = partition.log
         answer.high_watermark = log.high_watermark
         answer.last_stable_offset = log.last_stable_offset
@@ -138,7 +141,7 @@ class _ConsumerReading(Reading):
             node.fetch_sessions.rotate(plan.session, [w.key for w, a in pairs if a.records])
         for wanted, answer in pairs:
             if answer.records:
-                node.metrics.topic(wanted.topic).bytes_out.count += len(answer.records)
+                node.metrics.topics.of(wanted.topic).bytes_out.count += len(answer.records)
         response = self.respond(pairs)
         if not node.quotas.fetched(self.ctx, self.bytes):
             return FetchResponse(session_id=plan.session_id)

@@ -178,18 +178,21 @@ def _append(
     topic: str, data: PartitionProduceData, acks: int, ctx: RequestContext, uncommitted: list[_Written]
 ) -> PartitionProduceResponse:
     node = ctx.node
-    partition = None
+    partition = stats = None
     try:
         leader = node.partitions.leader(topic, data.index)
-        records = _one_batch(data.records, ctx.version)
+        stats = node.metrics.topics.of(topic)
+        stats.produce_requests.count += 1
+        records = _one_batch(data.records, ctx)
         partition = leader
         info = partition.append(records, acks)
     except ApiError as e:
+        if stats is not None:
+            node.metrics.topics.write_refused(topic, e, len(data.records or b""))
         failure = _failure(data.index, e, ctx, topic)
         if partition is not None and ctx.version >= 5 and e.code not in _WITHOUT_LOG_START:
             failure.log_start_offset = partition.log.log_start_offset
         return failure
-    stats = node.metrics.topic(topic)
     stats.bytes_in.count += len(records)
     stats.messages_in.count += info.record_count
     answer = PartitionProduceResponse(
@@ -207,11 +210,12 @@ def _size_at(records: memoryview, at: int) -> int:
     return LOG_OVERHEAD + int.from_bytes(records[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
 
 
-def _one_batch(records: Records | None, version: int) -> memoryview:
+def _one_batch(records: Records | None, ctx: RequestContext) -> memoryview:
     """Give the records of a partition when they are one whole batch of the format in use; ApiError when not."""
     if not isinstance(records, memoryview) or len(records) < BATCH_HEADER_SIZE:
         raise ApiError(ErrorCode.INVALID_RECORD, "a produce request must hold one batch for each partition")
     if records[MAGIC_AT] != CURRENT_MAGIC:
+        ctx.node.metrics.topics.wrong_magic()
         code = ErrorCode.INVALID_RECORD if records[MAGIC_AT] < CURRENT_MAGIC else ErrorCode.CORRUPT_MESSAGE
         raise ApiError(code, f"a batch has the format {records[MAGIC_AT]}; only 2 is accepted")
     size = _size_at(records, 0)
@@ -224,7 +228,7 @@ def _one_batch(records: Records | None, version: int) -> memoryview:
         raise ApiError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a batch belongs to a transaction, the request to none"
         )
-    if version < ZSTD_FROM and attributes & 7 == Compression.ZSTD:
+    if ctx.version < ZSTD_FROM and attributes & 7 == Compression.ZSTD:
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs version {ZSTD_FROM} of the request")
     return records
 

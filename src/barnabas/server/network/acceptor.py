@@ -77,12 +77,14 @@ class Acceptor:
                 raise
 
     async def _let_in(self, accepted: socket.socket, host: str) -> None:
-        clock = self._owner.node.clock
+        clock, traffic = self._owner.node.clock, self._owner.traffic
+        traffic.accepted += 1
         await self._slot(host)
         admission = self._limits.admit(self._name, host, clock.monotonic_ms())
         if admission.verdict is Verdict.TOO_FAST_FROM_IP:
             # Closed late and not served, so that a peer that tries again at once gains nothing (KIP-612).
             log.debug("connection refused", listener=self._name, peer=host, reason="connection_creation_rate of its IP")
+            traffic.kept_ip_waiting(admission.wait_ms)
             self._close_later(accepted, admission.wait_ms)
             return
         if not admission.counted:
@@ -91,9 +93,11 @@ class Acceptor:
             return
         connection = Connection(self._owner, host)
         self._owner.connections[connection] = host
+        traffic.created += 1
         self._owner.node.close_excess_connections()
         try:
             if admission.wait_ms:
+                traffic.kept_waiting(admission.wait_ms)
                 await asyncio.sleep(admission.wait_ms / 1000)
         except asyncio.CancelledError:
             self._owner.released(connection)
@@ -127,6 +131,7 @@ class Acceptor:
             await serve(accepted, connection, tls=self._owner.tls, budget=self._owner.budget)
         except OSError as e:
             accepted.close()
+            self._owner.traffic.failed_logins += 1
             log.info("no TLS handshake", listener=self._name, peer=connection.host, why=_reason(e))
         finally:
             if connection.client is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("kafka.network.Processor")
 
 SASL_APIS: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+REAUTHENTICATES_FROM: Final = 1
+"""The first version of SaslAuthenticate whose clients know that a login may end (KIP-368)."""
 
 
 class Connection:
@@ -41,9 +44,11 @@ class Connection:
         self._accepted_at = asyncio.get_running_loop().time()
         self._node = listener.node
         self._router = listener.router
+        self._requests = listener.requests
         self._framed: FramedConnection | None = None
         self._gate: SaslGate | None = None
         self._task: asyncio.Task[None] | None = None
+        self._logged_in = self._again = False
         self.client: ClientConnection | None = None
 
     # --- net.framed.Receiver
@@ -75,6 +80,8 @@ class Connection:
         )
         if endpoint.sasl:
             self._gate = self._listener.sasl_gate(self.client)
+        elif endpoint.tls:
+            self._listener.traffic.login(again=False)
 
     def frame(self, frame: memoryview) -> None:
         """Serve one request; ProtocolError closes the connection."""
@@ -84,11 +91,12 @@ class Connection:
         header, body_at, row = decode_request_header(frame)
         if row is None:
             raise ProtocolError(f"request with the unknown API key {header.request_api_key}")
-        ctx = self._context(row, header.request_api_version, header.correlation_id, header.client_id)
+        ctx = self._context(row, header.request_api_version, header.correlation_id, header.client_id, len(frame))
         if self._gate is not None and (row.key in SASL_APIS or not self._gate.complete):
             login = self._gate.receive(ctx, frame, body_at)
             if login.answer is not None:
                 ctx.authz.decided = True
+                self._again = row.key is ApiKey.SASL_AUTHENTICATE and ctx.version >= REAUTHENTICATES_FROM
                 self._finish_login(self._gate, self._router.encode(ctx, login.answer), login.failure)
                 return
         answer = self._router.route(ctx, frame, body_at)
@@ -140,6 +148,13 @@ class Connection:
         else:
             self._framed.close(reason)
 
+    @property
+    def cipher(self) -> tuple[str, str] | None:
+        """Give the TLS cipher and protocol; None without TLS."""
+        tls = None if self._framed is None else self._framed.transport.get_extra_info("ssl_object")
+        suite = None if tls is None else tls.cipher()
+        return None if suite is None else (suite[0], suite[1])
+
     def abort(self, reason: str) -> None:
         """Close at once."""
         if self._framed is not None:
@@ -152,7 +167,9 @@ class Connection:
 
     # --- serving
 
-    def _context(self, row: ApiRow, version: int, correlation_id: int, client_id: str | None) -> RequestContext:
+    def _context(
+        self, row: ApiRow, version: int, correlation_id: int, client_id: str | None, size: int
+    ) -> RequestContext:
         assert self.client is not None
         principal = self.client.principal
         return RequestContext(
@@ -163,6 +180,8 @@ class Connection:
             correlation_id=correlation_id,
             client_id=client_id,
             authz=Authz(self._listener.authorizer(), principal, self.client.host, row.name),
+            size=size,
+            stats=self._requests[row.key],
         )
 
     def _wait(self, ctx: RequestContext, answer: Coroutine[Any, Any, list[Part]]) -> None:
@@ -181,9 +200,12 @@ class Connection:
         self.framed.release()
 
     def _answer(self, ctx: RequestContext, parts: list[Part]) -> None:
-        self._node.metrics.request(ctx.row.key, ctx.version, perf_counter_ns() - ctx.started_ns)
-        if parts:
-            self.framed.send(parts)
+        answered_ns, framed = perf_counter_ns(), self.framed
+        size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+        if size and not framed.send(parts):
+            framed.when_sent = partial(ctx.stats.answered, ctx, answered_ns, size)
+        else:
+            ctx.stats.answered(ctx, answered_ns, size)
         if ctx.throttle_ms:
             self._pause(ctx.throttle_ms)
 
@@ -205,8 +227,12 @@ class Connection:
         if gate.complete and gate.principal is not None:
             self.client.principal = gate.principal
         if failure is None:
+            if gate.complete and not self._logged_in:
+                self._logged_in = True
+                self._listener.traffic.login(again=self._again)
             self.framed.send(parts)
             return
+        self._listener.traffic.failed_logins += 1
         log.warning("login failed", peer=self.client.host, listener=self.client.listener_name, why=failure)
         # Held back, so that guessing passwords is slow (connection.failed.authentication.delay.ms).
         self.framed.hold()

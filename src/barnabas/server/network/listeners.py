@@ -18,6 +18,8 @@ from barnabas.server.context import ClientConnection
 from barnabas.server.network.acceptor import Acceptor
 from barnabas.server.network.authentication import SaslGate
 from barnabas.server.network.connection import Connection
+from barnabas.server.network.traffic import Traffic
+from barnabas.server.request_metrics import RequestTable
 from barnabas.server.router import Router
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class ServedListener:
         self.budget = budget
         self.max_idle_s = config.on_listener(name, "connections.max.idle.ms") / 1000
         self._limits = limits
+        self.traffic: Traffic = Traffic()
+        self.requests: RequestTable = node.metrics.requests.table()
         self._numbers = 0
         self._mapper = _mapper(config, name)
         self._tls_settings = config.tls_settings(name) if endpoint.tls else {}
@@ -84,6 +88,7 @@ class ServedListener:
         """Count a connection out that was let in."""
         host = self.connections.pop(connection, None)
         if host is not None:
+            self.traffic.closed += 1
             self._limits.closed(self.endpoint.listener_name, host)
 
     def connection_id(self, host: str, port: int) -> str:

@@ -26,6 +26,6 @@ class TopicPublisher:
                 else:
                     self._groups.resigned(partition.tp.partition)
         for name in delta.deleted_topics.values():
-            self._metrics.forget_topic(name)
+            self._metrics.topics.forget(name)
         if delta.deleted_topics:
             self._groups.topics_deleted([(name, topic_id) for topic_id, name in delta.deleted_topics.items()])

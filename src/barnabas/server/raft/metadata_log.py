@@ -140,6 +140,16 @@ class MetadataLog:
         self._check()
         return self
 
+    @property
+    def env(self) -> LogEnvironment:
+        """Give the environment of the log."""
+        return self._env
+
+    @property
+    def log(self) -> Log:
+        """Give the log itself, to look at."""
+        return self._log
+
     def _check(self) -> None:
         newest = self._snapshots[-1] if self._snapshots else OffsetAndEpoch(0, 0)
         if self._log.log_start_offset > newest.offset:

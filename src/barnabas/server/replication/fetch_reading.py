@@ -35,6 +35,8 @@ _NOT_OURS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED
 class Reading:
     """Reads all that is wanted, again whenever some of it grew. limit: the bytes of the answer."""
 
+    by_follower = False
+
     def __init__(self, request: FetchRequest, plan: FetchPlan, ctx: RequestContext, limit: int) -> None:
         self.request = request
         self.plan = plan
@@ -72,6 +74,7 @@ class Reading:
 
     def _refuse(self, wanted: Wanted, answer: PartitionData, code: ErrorCode) -> None:
         answer.error_code, self.failed = code, True
+        self.ctx.node.metrics.topics.read_refused(wanted.topic, code)
         if code in (
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID
         ):  # fmt: skip
@@ -141,8 +144,8 @@ class Reading:
         """Wait until there is enough or the client's time is over, and answer with what is there then."""
         loop = asyncio.get_running_loop()
         over: asyncio.Future[None] = loop.create_future()
-        timer = loop.call_later(self.max_wait_ms / 1000, _done, over)
         purgatory = self.ctx.node.replicas.fetches
+        timer = loop.call_later(self.max_wait_ms / 1000, self._expired, over)
         purgatory.size += 1
         self.begin(lambda: _done(over))
         try:
@@ -152,6 +155,13 @@ class Reading:
             purgatory.size -= 1
             self.unwatch()
         return self.finish(self.read())
+
+    def _expired(self, over: asyncio.Future[None]) -> None:
+        if not over.done():
+            purgatory = self.ctx.node.replicas.fetches
+            purgatory.expirations += 1
+            purgatory.follower_expirations += self.by_follower
+            over.set_result(None)
 
     @property
     def max_wait_ms(self) -> int:

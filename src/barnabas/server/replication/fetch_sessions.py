@@ -127,6 +127,11 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def partition_count(self) -> int:
+        """Give how many partitions the sessions remember, all together."""
+        return sum(len(session.partitions) for session in self._sessions.values())
+
     def plan(self, request: FetchRequest, by_topic_id: bool, new: NewSession = consumer_session) -> FetchPlan:
         """Give what `request` asks for; ApiError when it names a session that is not (any more) its own."""
         if request.session_epoch == FINAL_EPOCH:

@@ -44,8 +44,8 @@ class FetcherHost(FollowerHost, Protocol):
         """Give where a broker listens for others; None while it is not known."""
         ...
 
-    def new_meter(self) -> Meter:
-        """Give a meter that nobody else counts in."""
+    def new_meter(self, event: str) -> Meter:
+        """Give a meter that nobody else counts in. event: what it counts."""
         ...
 
 
@@ -55,7 +55,7 @@ class ReplicaFetcher:
     def __init__(self, leader_id: int, host: FetcherHost) -> None:
         self.leader_id = leader_id
         self.followed = FollowedPartitions(leader_id, host)
-        self.requests = host.new_meter()
+        self.requests = host.new_meter("requests")
         self._host = host
         self._news = asyncio.Event()
         self._channel: Channel | None = None

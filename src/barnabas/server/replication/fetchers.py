@@ -38,11 +38,13 @@ class ReplicaFetchers:
         broker_epoch: Callable[[], int],
         follower_quota: ReplicationQuota,
         bytes_in: Meter,
+        reassignment_bytes_in: Meter,
     ) -> None:
         self.node_id = config.node_id
         self.broker_epoch = broker_epoch
         self.follower_quota = follower_quota
         self.bytes_in = bytes_in
+        self.reassignment_bytes_in = reassignment_bytes_in
         self.now_ms = clock.monotonic_ms
         self._clock = clock
         self._config = config
@@ -78,9 +80,9 @@ class ReplicaFetchers:
         endpoint = broker.listeners.get(self._config.inter_broker_listener_name) if broker is not None else None
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
-    def new_meter(self) -> Meter:
-        """Give a meter that nobody else counts in."""
-        return Meter(self._clock)
+    def new_meter(self, event: str) -> Meter:
+        """Give a meter that nobody else counts in. event: what it counts."""
+        return Meter(self._clock, event)
 
     # --- following
 
@@ -160,7 +162,13 @@ class ReplicaFetchers:
 
     def min_fetch_rate(self) -> float:
         """Give the requests a second of the fetcher that makes the fewest."""
-        return min((float(f.requests.attributes()["OneMinuteRate"]) for f in self), default=0.0)
+        rates = (f.requests.attributes()["OneMinuteRate"] for f in self)
+        return min((rate for rate in rates if not isinstance(rate, str)), default=0.0)
+
+    def connections(self) -> Iterator[tuple[str, ReplicaFetcher]]:
+        """Give each fetcher by the name that Kafka gives its thread."""
+        for (leader, number), fetcher in list(self._fetchers.items()):
+            yield f"ReplicaFetcherThread-{number}-{leader}", fetcher
 
     def failed_count(self) -> int:
         """Give the number of partitions whose following has failed."""

@@ -7,6 +7,7 @@ KIP-595, KIP-903). The connection is `fetcher`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -14,7 +15,7 @@ import structlog
 
 from barnabas.core.replication.fetching import Ask, Fetching, Position, TopicIdPartition
 from barnabas.core.replication.truncation import UNDEFINED, out_of_range, truncation
-from barnabas.model.topic_partition import OffsetAndEpoch
+from barnabas.model.topic_partition import OffsetAndEpoch, TopicPartition
 from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
 from barnabas.wire.messages.fetch import (
     FetchPartition,
@@ -78,9 +79,14 @@ class FollowerHost(Protocol):
     node_id: int
     follower_quota: ReplicationQuota
     bytes_in: Meter
+    reassignment_bytes_in: Meter
 
     def fetcher_settings(self) -> FetcherSettings:
         """Give the settings of the moment."""
+        ...
+
+    def new_meter(self, event: str) -> Meter:
+        """Give a meter that nobody else counts in. event: what it counts."""
         ...
 
     def broker_epoch(self) -> int:
@@ -107,6 +113,7 @@ class FollowedPartitions:
     def __init__(self, leader_id: int, host: FollowerHost) -> None:
         self.leader_id = leader_id
         self.lags: dict[TopicIdPartition, int] = {}
+        self.bytes_in = host.new_meter("bytes")
         self.failed: set[TopicIdPartition] = set()
         self._host = host
         self._fetching = Fetching()
@@ -114,6 +121,13 @@ class FollowedPartitions:
 
     def __len__(self) -> int:
         return len(self._followed)
+
+    def lags_by_name(self) -> Iterator[tuple[TopicPartition, int]]:
+        """Give `lags` by the partitions' names."""
+        for key, lag in list(self.lags.items()):
+            followed = self._followed.get(key)
+            if followed is not None:
+                yield followed.partition.tp, max(0, lag)
 
     # --- what is followed
 
@@ -302,6 +316,9 @@ class FollowedPartitions:
     def _count(self, partition: Partition, size: int) -> None:
         host = self._host
         host.bytes_in.count += size
+        self.bytes_in.count += size
+        if host.node_id in partition.adding:
+            host.reassignment_bytes_in.count += size
         if host.follower_quota.active and host.follower_quota.throttles(partition):
             host.follower_quota.record(size)
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class FollowerReading(Reading):
     """Reads what is due in a follower's session, or all that is asked for where there is no session."""
 
+    by_follower = True
+
     def __init__(
         self, request: FetchRequest, plan: FetchPlan, ctx: RequestContext, replica_id: int, broker_epoch: int
     ) -> None:
@@ -61,6 +63,7 @@ class FollowerReading(Reading):
         partition.check_follower(self._replica_id, self._broker_epoch, request.current_leader_epoch)
         if isinstance(wanted, Watched):
             wanted.watch(partition)
+        node.metrics.topics.of(wanted.topic).fetch_requests.count += 1
         log = partition.log
         answer.high_watermark = log.high_watermark
         answer.last_stable_offset = log.last_stable_offset

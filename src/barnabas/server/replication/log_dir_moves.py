@@ -58,6 +58,8 @@ class LogDirMoves:
         self._assign = assign
         self._room = asyncio.Semaphore(at_once)
         self._moves: dict[TopicPartition, asyncio.Task[None]] = {}
+        self.failed: set[TopicPartition] = set()
+        """Partitions whose last move was given up as it could not go on."""
 
     def __contains__(self, tp: TopicPartition) -> bool:
         return tp in self._moves
@@ -69,6 +71,10 @@ class LogDirMoves:
         """Give by how many records the copy that is furthest behind lags."""
         pairs = [(p.log, p.future) for p in self._partitions if p.future is not None]
         return max((current.log_end_offset - future.log_end_offset for current, future in pairs), default=0)
+
+    def dead_count(self) -> int:
+        """Give the number of moves that have come to an end by a defect."""
+        return sum(task.done() for task in self._moves.values())
 
     def request(self, tp: TopicPartition, path: str) -> ErrorCode:
         """Begin to move a replica to the directory `path`, or give up what would move it elsewhere."""
@@ -114,6 +120,7 @@ class LogDirMoves:
 
     def _begin(self, partition: Partition, future: Log) -> None:
         partition.future = future
+        self.failed.discard(partition.tp)
         log.info("moving", partition=str(partition.tp), source=str(partition.log.dir), target=str(future.dir.parent))
         task = asyncio.get_running_loop().create_task(self._move(partition, future), name=f"move {partition.tp}")
         self._moves[partition.tp] = task
@@ -121,6 +128,7 @@ class LogDirMoves:
     def cancel(self, tp: TopicPartition) -> None:
         """Give up a move, and what was copied."""
         task = self._moves.pop(tp, None)
+        self.failed.discard(tp)
         if task is not None:
             task.cancel()
         partition = self._partitions.find(tp)
@@ -151,6 +159,7 @@ class LogDirMoves:
         except (ApiError, OSError) as e:
             log.error("cannot move", partition=str(partition.tp), why=str(e))
             partition.future = None
+            self.failed.add(partition.tp)
         self._moves.pop(partition.tp, None)
 
     async def _until_complete(self, partition: Partition, future: Log) -> None:

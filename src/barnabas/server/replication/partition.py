@@ -76,6 +76,7 @@ class Partition:
         "_alone",
         "_host",
         "acks",
+        "adding",
         "future",
         "isr",
         "leader_epoch",
@@ -99,6 +100,8 @@ class Partition:
         self.leader_epoch = LATEST_EPOCH
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
+        self.adding: tuple[int, ...] = ()
+        """Those of the replicas that a reassignment is adding."""
         self.leadership: Leadership | None = None
         self.waiters: set[Callable[[], None]] = set()
         self.tails: dict[int, Tail] = {}
@@ -147,7 +150,7 @@ class Partition:
             is_new = self.leadership.renew(assignment, self._stand(), now_ms)
         led = self.leadership
         self.leader_id, self.leader_epoch = node_id, led.leader_epoch
-        self.replicas, self.isr = led.assignment.replicas, led.isr
+        self.replicas, self.isr, self.adding = led.assignment.replicas, led.isr, led.assignment.adding
         self._alone = led.alone
         if is_new:
             # Noted before any record: followers with records of later epochs than ours must find where to cut.
@@ -165,7 +168,7 @@ class Partition:
         was_leader = self.leadership is not None
         is_new = was_leader or assignment.leader_epoch != self.leader_epoch
         self.leader_id, self.leader_epoch = leader_id, assignment.leader_epoch
-        self.replicas, self.isr = assignment.replicas, assignment.isr
+        self.replicas, self.isr, self.adding = assignment.replicas, assignment.isr, assignment.adding
         if was_leader:
             self._resign()
         if self.log.first_lost is not None:

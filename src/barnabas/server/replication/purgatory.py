@@ -64,11 +64,13 @@ class AckedRequest:
 
 
 class Purgatory:
-    """Counts the requests of one kind that wait. expirations: writes whose time was over."""
+    """Counts the requests of one kind that wait. expirations: of produce requests the writes whose time was over, of
+    fetches the requests; follower_expirations: those of followers among them."""
 
     def __init__(self) -> None:
         self.size = 0
         self.expirations = 0
+        self.follower_expirations = 0
 
 
 class AckQueue:

@@ -64,13 +64,13 @@ class ReplicaManager:
             clock, config.node_id, "follower.replication.throttled.replicas", **windows
         )
         self.writes, self.fetches, self.deletions = Purgatory(), Purgatory(), Purgatory()
-        self.bytes_out = metrics.meter(_topic_metric("ReplicationBytesOutPerSec"))
-        self.reassignment_bytes_out = metrics.meter(_topic_metric("ReassignmentBytesOutPerSec"))
+        self.bytes_out = metrics.meter(_topic_metric("ReplicationBytesOutPerSec"), "bytes")
+        self.reassignment_bytes_out = metrics.meter(_topic_metric("ReassignmentBytesOutPerSec"), "bytes")
         self._decided = {
-            IsrChange.EXPAND: metrics.meter(_metric("IsrExpandsPerSec")),
-            IsrChange.SHRINK: metrics.meter(_metric("IsrShrinksPerSec")),
+            IsrChange.EXPAND: metrics.meter(_metric("IsrExpandsPerSec"), "expands"),
+            IsrChange.SHRINK: metrics.meter(_metric("IsrShrinksPerSec"), "shrinks"),
         }
-        self._failed_changes = metrics.meter(_metric("FailedIsrUpdatesPerSec"))
+        self._failed_changes = metrics.meter(_metric("FailedIsrUpdatesPerSec"), "failedUpdates")
         self.awaited = AwaitedFollowers(clock.monotonic_ms)
         self.isr_changes = IsrChanges(config.node_id, channel, broker_epoch)
         self.partitions = Partitions(
@@ -86,7 +86,8 @@ class ReplicaManager:
             image=image,
             broker_epoch=broker_epoch,
             follower_quota=self.follower_quota,
-            bytes_in=metrics.meter(_topic_metric("ReplicationBytesInPerSec")),
+            bytes_in=metrics.meter(_topic_metric("ReplicationBytesInPerSec"), "bytes"),
+            reassignment_bytes_in=metrics.meter(_topic_metric("ReassignmentBytesInPerSec"), "bytes"),
         )
         self._clock = clock
         self._log_dirs = log_dirs
