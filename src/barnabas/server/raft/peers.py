@@ -236,14 +236,14 @@ def _remedy(error: Exception, listener: str) -> str | None:
     prefix = f"listener.name.{listener.lower()}."
     if isinstance(error, AuthenticationError):
         return (
-            f"compare sasl.mechanism.controller.protocol and {prefix}<mechanism>.sasl.jaas.config of this node (username, "
-            "password) with the users that the other accepts (user_<name> of the same key there)"
+            f"compare sasl.mechanism.controller.protocol and {prefix}<mechanism>.sasl.jaas.config of this node "
+            "(username, password) with the users that the other accepts (user_<name> of the same key there)"
         )
     if isinstance(error, TlsHandshakeError):
         return (
-            f"see whether each node trusts the other's certificate ({prefix}ssl.truststore.*), whether this node has one "
-            f"that the other wants ({prefix}ssl.keystore.* here, ssl.client.auth there), and whether the other's names the "
-            "host that it is reached at"
+            f"see whether each node trusts the other's certificate ({prefix}ssl.truststore.*), whether this node has "
+            f"one that the other wants ({prefix}ssl.keystore.* here, ssl.client.auth there), and whether the other's "
+            "names the host that it is reached at"
         )
     return None
 
