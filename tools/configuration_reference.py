@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.model.config import MASKED, REQUIRED, ConfigKey, ConfigType
-from barnabas.server.config_keys import accepted, controller, general, groups, logs, quorum, quotas, security
+from barnabas.server.config_keys import (
+    accepted,
+    controller,
+    general,
+    groups,
+    logs,
+    quorum,
+    quotas,
+    replication,
+    security,
+    transactions,
+)
 from barnabas.storage.log_config import TOPIC_CONFIG
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
@@ -19,6 +30,8 @@ SECTIONS: Final = (
     ("Groups", groups.KEYS),
     ("Metadata quorum", quorum.KEYS),
     ("What the active controller does by itself", controller.KEYS),
+    ("Replication", replication.KEYS),
+    ("Transactions", transactions.KEYS),
     ("Quotas", quotas.KEYS),
     ("Topic configuration", tuple(TOPIC_CONFIG)),
 )

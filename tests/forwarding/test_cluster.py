@@ -287,6 +287,31 @@ def test_the_first_group_of_a_cluster_finds_its_coordinator(cluster: InProcess) 
     assert found.node_id in BROKERS
 
 
+@pytest.mark.requirement("F-07")
+def test_the_first_transaction_of_a_cluster_has_its_log_made(cluster: InProcess) -> None:
+    """Transactions are not served yet; a producer is told so once the log is there, and has no reason to go on."""
+    asked = build(K.FIND_COORDINATOR, key_type=1, coordinator_keys=["tx"])
+    with cluster.frames(1) as peer:
+        assert "__transaction_state" not in cluster.nodes[1].image().topics.by_name
+        first = peer.call(asked).coordinators[0]
+        assert (first.error_code, first.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+        end = time.monotonic() + 60
+        while (found := peer.call(asked).coordinators[0]).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            assert time.monotonic() < end
+    assert (found.error_code, found.node_id) == (ErrorCode.UNSUPPORTED_VERSION, -1)
+    assert "transactions are not offered" in found.error_message
+    made = cluster.nodes[cluster.active()].image().topics.by_name["__transaction_state"]
+    assert {len(p.replicas) for p in made.partitions.values()} == {2}
+    assert len(made.partitions) == 3
+    assert _configs_of(cluster, "__transaction_state") == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "1",
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+    }
+
+
 # --- Envelopes
 
 

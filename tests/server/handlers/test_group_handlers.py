@@ -9,6 +9,7 @@ import pytest
 from barnabas.core.groups.config import GroupConfig
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.model.uuid import ZERO_UUID
+from barnabas.server.forwarding.internal_topics import TRANSACTION_TOPIC
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.message import encode
@@ -310,6 +311,16 @@ async def test_the_first_question_creates_the_offsets_topic(version: int) -> Non
         assert w.node.created == [OFFSETS_TOPIC]
 
 
+@pytest.mark.parametrize("version", [1, 3, 4, 6])
+async def test_the_first_question_about_transactions_creates_their_log(version: int) -> None:
+    async with world() as w:
+        keys = {"key": "tx"} if version < 4 else {"coordinator_keys": ["tx"]}
+        response = await w.ask(FindCoordinatorRequest(key_type=1, **keys), FindCoordinatorResponse, version)
+        found: Any = response.coordinators[0] if version >= 4 else response
+        assert (found.error_code, found.node_id, found.port) == (E.COORDINATOR_NOT_AVAILABLE, -1, -1)
+        assert w.node.created == [TRANSACTION_TOPIC]
+
+
 async def test_a_coordinator_without_a_leader_is_not_available() -> None:
     async with world() as w:
         w.node.leader = -1
@@ -320,6 +331,7 @@ async def test_a_coordinator_without_a_leader_is_not_available() -> None:
 @pytest.mark.parametrize(("kind", "version"), [(1, 1), (1, 6), (2, 6)])
 async def test_a_coordinator_that_is_not_offered_says_so(kind: int, version: int) -> None:
     async with world() as w:
+        w.node.topics[TRANSACTION_TOPIC] = 1
         keys = {"key": "tx"} if version < 4 else {"coordinator_keys": ["tx"]}
         request = FindCoordinatorRequest(key_type=kind, **keys)
         response = await w.ask(request, FindCoordinatorResponse, version)

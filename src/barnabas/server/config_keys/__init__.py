@@ -13,6 +13,7 @@ from barnabas.server.config_keys import (
     quotas,
     replication,
     security,
+    transactions,
 )
 
 TABLE: Final = ConfigTable(
@@ -24,5 +25,6 @@ TABLE: Final = ConfigTable(
     *controller.KEYS,
     *quotas.KEYS,
     *replication.KEYS,
+    *transactions.KEYS,
     *accepted.KEYS,
 )

@@ -681,28 +681,6 @@ KEYS: Final = (
         importance=Importance.HIGH,
         validator=at_least(1),
     ),
-    ConfigKey("transaction.state.log.min.isr", ConfigType.INT, 2, importance=Importance.HIGH, validator=at_least(1)),
-    ConfigKey(
-        "transaction.state.log.num.partitions",
-        ConfigType.INT,
-        50,
-        importance=Importance.HIGH,
-        validator=at_least(1),
-    ),
-    ConfigKey(
-        "transaction.state.log.replication.factor",
-        ConfigType.SHORT,
-        3,
-        importance=Importance.HIGH,
-        validator=at_least(1),
-    ),
-    ConfigKey(
-        "transaction.state.log.segment.bytes",
-        ConfigType.INT,
-        104_857_600,
-        importance=Importance.HIGH,
-        validator=at_least(1),
-    ),
     ConfigKey("transaction.two.phase.commit.enable", ConfigType.BOOLEAN, False, importance=Importance.LOW),
     ConfigKey(
         "transactional.id.expiration.ms",

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from barnabas.server.complaints import OnceInAWhile
+from barnabas.server.forwarding.internal_topics import internal_topic
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.create_topics import (
     CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("kafka.server.AutoTopicCreation")
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 CONTROLLER_DECIDES: Final = -1
 WAIT_S: Final = 2.0
 """How long who asked waits. Kafka answers at once, that the topic is unknown, and the client asks again."""
@@ -155,18 +154,8 @@ class TopicCreation:
         )
 
     def _wanted(self, name: str) -> CreatableTopic:
-        if name != OFFSETS_TOPIC:
-            return CreatableTopic(name=name, num_partitions=CONTROLLER_DECIDES, replication_factor=CONTROLLER_DECIDES)
-        config = self._config
-        return CreatableTopic(
-            name=name,
-            num_partitions=config["offsets.topic.num.partitions"],
-            replication_factor=config["offsets.topic.replication.factor"],
-            configs=[
-                CreatableTopicConfig(name="cleanup.policy", value="compact"),
-                CreatableTopicConfig(name="compression.type", value="producer"),
-                CreatableTopicConfig(name="segment.bytes", value=str(config["offsets.topic.segment.bytes"])),
-            ],
+        return internal_topic(name, self._config) or CreatableTopic(
+            name=name, num_partitions=CONTROLLER_DECIDES, replication_factor=CONTROLLER_DECIDES
         )
 
 

@@ -1,9 +1,9 @@
 """FindCoordinator v0-6 (v1 kinds of coordinators, v4 many keys, v6 share groups). KIP-98, KIP-699, KIP-932.
 
-Which broker leads the partition that a key belongs to. The first question creates `__consumer_offsets`.
-Transactions are not offered in this release. A retriable answer would keep a producer trying until
-`max.block.ms` and then hide the reason, so the answer is UNSUPPORTED_VERSION with a sentence: Java's producer
-ends at once and prints it.
+Which broker leads the partition that a key belongs to. The first question creates the topic, `__consumer_offsets` or
+`__transaction_state`, and until that is there the answer is COORDINATOR_NOT_AVAILABLE: ask again. Transactions are not
+offered in this release. A retriable answer would keep a producer trying until `max.block.ms` and then hide the reason,
+so once the topic is there the answer is UNSUPPORTED_VERSION with a sentence: Java's producer ends and prints it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
+from barnabas.server.forwarding.internal_topics import TRANSACTION_TOPIC
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -87,6 +88,8 @@ async def _find(kind: KeyType, key: str, ctx: RequestContext) -> _Found:
     if kind is KeyType.TRANSACTION:
         if not ctx.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
             return _Found(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        if not await _has_topic(TRANSACTION_TOPIC, ctx):
+            return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return _Found(ErrorCode.UNSUPPORTED_VERSION, message="transactions are not offered by this release")
     if ctx.version < FIRST_VERSION_WITH_SHARE_GROUPS:
         ctx.authz.decided = True
@@ -97,13 +100,21 @@ async def _find(kind: KeyType, key: str, ctx: RequestContext) -> _Found:
 
 
 async def _group_coordinator(group_id: str, ctx: RequestContext) -> _Found:
-    topic = ctx.node.image().topics.by_name.get(OFFSETS_TOPIC)
-    if topic is None:
-        await ctx.node.ensure_internal_topic(OFFSETS_TOPIC)
+    if not await _has_topic(OFFSETS_TOPIC, ctx):
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    registration = topic.partitions.get(ctx.node.groups.partition_for(group_id))
+    registration = (
+        ctx.node.image().topics.by_name[OFFSETS_TOPIC].partitions.get(ctx.node.groups.partition_for(group_id))
+    )
     if registration is not None:
         for broker in ctx.node.live_brokers(ctx.listener_name):
             if broker.node_id == registration.leader:
                 return _Found(ErrorCode.NONE, broker.node_id, broker.host, broker.port)
     return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+async def _has_topic(name: str, ctx: RequestContext) -> bool:
+    """Say whether one of the cluster's own topics was there; it is asked for when it was not."""
+    if name in ctx.node.image().topics.by_name:
+        return True
+    await ctx.node.ensure_internal_topic(name)
+    return False
