@@ -14,7 +14,7 @@ from barnabas.core.metadata.registrations import unregister_broker
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.metrics import Metrics
 from barnabas.server.controller_metrics import ControllerMetrics
-from barnabas.server.metadata_metrics import MetadataMetrics
+from barnabas.server.metadata_metrics import LoadMeasures, MetadataMetrics
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest
 from barnabas.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from barnabas.wire.records.feature_level_record import FeatureLevelRecord
@@ -48,6 +48,8 @@ class AController:
     last_timestamp_ms: int = 1_700_000_009_000
     snapshots_loaded: int = 1
     errors: int = 0
+    measures: LoadMeasures = field(default_factory=LoadMeasures)
+    ignores_static_voters: bool = False
 
     @property
     def last_committed_offset(self) -> int:

@@ -192,7 +192,9 @@ class Controller(MetadataReplica):
             batches.append(proposed.batch)
             self._last_timestamp_ms = proposed.timestamp_ms
         if batches:
+            began = time.perf_counter_ns()
             self._publish(self._loader.load(batches))
+            self.measures.idle.worked(time.perf_counter_ns() - began)
         for waiter in self._replicated.commit(end_offset - 1):
             if not waiter.future.done():
                 waiter.future.set_result(waiter.response)

@@ -13,7 +13,8 @@ from barnabas.core.metadata.cluster import BrokerRegistration
 from barnabas.core.metadata.delta import MetadataDelta
 from barnabas.core.metadata.heartbeats import BrokerHeartbeats
 from barnabas.core.metadata.image import MetadataImage
-from barnabas.model.metrics import Metrics, mbean
+from barnabas.model.metrics import Meter, Metrics, mbean
+from barnabas.server.loop_metrics import IdleRatio
 from barnabas.server.metadata_metrics import AppliedMetadata
 
 UNREGISTERED: Final = -1
@@ -21,6 +22,7 @@ FENCED: Final = 10
 CONTROLLED_SHUTDOWN: Final = 20
 ACTIVE: Final = 30
 """Values of BrokerRegistrationState (KIP-1131)."""
+NS_A_MS: Final = 1e6
 
 
 class DecidingController(AppliedMetadata, Protocol):
@@ -46,16 +48,19 @@ class ControllerMetrics:
         self._heartbeats = heartbeats
         self._brokers: set[int] = set()
         self._decisions = 0
+        self._idle = IdleRatio()
         self._leaders = 0
         events = "ControllerEventManager"
         self._queued = registry.histogram(mbean("kafka.controller", type=events, name="EventQueueTimeMs"))
         self._took = registry.histogram(mbean("kafka.controller", type=events, name="EventQueueProcessingTimeMs"))
-        self._unclean = registry.meter(mbean("kafka.controller", type="ControllerStats",
-                                             name="UncleanLeaderElectionsPerSec"))  # fmt: skip
-        self._from_elr = registry.meter(mbean("kafka.controller", type="ControllerStats",
-                                              name="ElectionFromEligibleLeaderReplicasPerSec"))  # fmt: skip
+        registry.gauge(mbean("kafka.controller", type=events, name="AvgIdleRatio"), self._idle.look)
+        self._unclean = self._elections("UncleanLeaderElectionsPerSec")
+        self._from_elr = self._elections("ElectionFromEligibleLeaderReplicasPerSec")
         self._publish_state()
         self._publish_metadata()
+
+    def _elections(self, name: str) -> Meter:
+        return self._registry.meter(mbean("kafka.controller", type="ControllerStats", name=name), "elections")
 
     def _gauge(self, name: str, read: Callable[[], int]) -> None:
         self._registry.gauge(mbean("kafka.controller", type="KafkaController", name=name), read)
@@ -69,6 +74,7 @@ class ControllerMetrics:
         gauge("LastAppliedRecordTimestamp", lambda: controller.last_timestamp_ms)
         gauge("LastAppliedRecordLagMs", lambda: clock.now_ms() - controller.last_timestamp_ms)
         gauge("MetadataErrorCount", lambda: controller.errors)
+        gauge("IgnoredStaticVoters", lambda: int(controller.ignores_static_voters))
         gauge("EventQueueOperationsStartedCount", lambda: self._decisions)
         # A decision is taken in the turn of the loop that asks for it: none can time out before.
         gauge("EventQueueOperationsTimedOutCount", lambda: 0)
@@ -94,6 +100,7 @@ class ControllerMetrics:
         self._decisions += 1
         self._queued.update(0)
         self._took.update(took_ms)
+        self._idle.worked(took_ms * NS_A_MS)
 
     def new_leader(self) -> None:
         """Count that the quorum has a leader again, here or elsewhere."""

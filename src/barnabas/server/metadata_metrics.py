@@ -8,7 +8,8 @@ from typing import Final, Protocol
 from barnabas.core.metadata.delta import MetadataDelta
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.features import MINIMUM_METADATA_VERSION, SUPPORTED_FEATURES
-from barnabas.model.metrics import Metrics, mbean
+from barnabas.model.metrics import Histogram, Metrics, mbean
+from barnabas.server.loop_metrics import IdleRatio
 
 NO_LEADER: Final = -1
 
@@ -36,6 +37,32 @@ class AppliedMetadata(Protocol):
         """How often the metadata could not be read or applied."""
         ...
 
+    @property
+    def measures(self) -> LoadMeasures:
+        """What was measured while it was read."""
+        ...
+
+    @property
+    def ignores_static_voters(self) -> bool:
+        """Whether `controller.quorum.voters` is set and without effect."""
+        ...
+
+
+class LoadMeasures:
+    """How much metadata comes, and how long it takes to take it up. idle: how much of the time nothing was taken up."""
+
+    __slots__ = ("idle", "sizes", "times")
+
+    def __init__(self) -> None:
+        self.idle = IdleRatio()
+        self.sizes = Histogram()
+        self.times = Histogram()
+
+    def batch(self, records: int, took_ns: int) -> None:
+        """Take in a batch of the metadata log that was decoded and applied."""
+        self.sizes.update(records)
+        self.times.update(took_ns / 1000)
+
 
 class MetadataMetrics:
     """Publishes gauges when made; a publisher, since a feature has a gauge from when it is first finalized."""
@@ -55,6 +82,7 @@ class MetadataMetrics:
             found = leader_id()
             return NO_LEADER if found is None else found
 
+        registry.gauge(mbean("kafka.server", type="MetadataLoader", name="AvgIdleRatio"), replica.measures.idle.look)
         loader("CurrentMetadataVersion", self._metadata_version)
         loader("CurrentControllerId", controller_id)
         loader("HandleLoadSnapshotCount", lambda: replica.snapshots_loaded)
@@ -72,6 +100,11 @@ class MetadataMetrics:
         registry.gauge(name, lambda: replica.last_timestamp_ms, "last-applied-record-timestamp")
         registry.gauge(name, lambda: registry.clock.now_ms() - replica.last_timestamp_ms, "last-applied-record-lag-ms")
         registry.gauge(name, lambda: replica.errors, "metadata-load-error-count")
+        registry.gauge(name, lambda: int(replica.ignores_static_voters), "ignored-static-voters")
+        for last, measured in (
+            ("MetadataBatchSizes", replica.measures.sizes), ("MetadataBatchProcessingTimeUs", replica.measures.times)
+        ):  # fmt: skip
+            registry.bean(mbean("kafka.server", type="BrokerMetadataListener", name=last), measured.attributes)
 
     def _metadata_version(self) -> int:
         version = self._replica.committed_image.features.metadata_version

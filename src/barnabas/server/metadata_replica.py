@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from time import perf_counter_ns
 
 import structlog
 
@@ -19,6 +20,7 @@ from barnabas.core.replicated import ReplayError, VersionedRecord
 from barnabas.model.ports import Clock
 from barnabas.model.topic_partition import OffsetAndEpoch
 from barnabas.server.config import NodeConfig
+from barnabas.server.metadata_metrics import LoadMeasures
 from barnabas.server.raft.driver import RaftDriver
 from barnabas.server.raft.metadata_log import LoadedBatch
 from barnabas.server.raft.progress import SnapshotSource
@@ -47,6 +49,7 @@ class MetadataReplica:
         self.snapshots_loaded = 0
         self.errors = 0
         """How often the metadata could not be read or applied."""
+        self.measures = LoadMeasures()
         self._kept: list[MetadataDelta] = []
         self._follower: Follower | None = None
         self._first: MetadataImage | None = None
@@ -72,6 +75,11 @@ class MetadataReplica:
     def kraft_version(self) -> int:
         """Give the kraft.version in force, which the log's control records set, not its metadata (KIP-853)."""
         return self.driver.node.control.kraft_version.last.value
+
+    @property
+    def ignores_static_voters(self) -> bool:
+        """Whether `controller.quorum.voters` is set and without effect, the log having voters of its own (KIP-853)."""
+        return bool(self._config["controller.quorum.voters"]) and self.kraft_version > 0
 
     @property
     def driver(self) -> RaftDriver:
@@ -159,7 +167,9 @@ class MetadataReplica:
 
     def apply(self, batches: Iterator[LoadedBatch], end_offset: int) -> None:
         """Apply what others wrote, once it is committed."""
+        began_ns = perf_counter_ns()
         self._publish(self._loader.load(self._read(batches)))
+        self.measures.idle.worked(perf_counter_ns() - began_ns)
 
     def commit(self, end_offset: int) -> None:
         """Take note that all that is known to be committed was applied."""
@@ -187,8 +197,11 @@ class MetadataReplica:
 
     def _read(self, batches: Iterable[LoadedBatch]) -> Iterator[CommittedBatch]:
         for batch in batches:
+            began_ns = perf_counter_ns()
             self._last_timestamp_ms = batch.timestamp_ms
-            yield CommittedBatch(batch.base_offset, batch.end_offset - 1, batch.epoch, list(decoded(batch)))
+            records = list(decoded(batch))
+            yield CommittedBatch(batch.base_offset, batch.end_offset - 1, batch.epoch, records)
+            self.measures.batch(len(records), perf_counter_ns() - began_ns)  # it is applied when the next is wanted
 
     def _catch_up(self) -> None:
         if self._first is None and self._loader.image.features.metadata_version is not None:

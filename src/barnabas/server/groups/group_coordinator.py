@@ -78,6 +78,8 @@ class GroupCoordinator:
         self._shards: dict[int, ShardRuntime] = {}
         self._loading: set[asyncio.Task[None]] = set()
         self._closed = False
+        self.offsets_committed = 0
+        """Since the node began."""
 
     # leadership
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
 from barnabas.core.groups.classic import ClassicGroupState
-from barnabas.model.metrics import Metrics, mbean
+from barnabas.model.metrics import Metrics, Rates, mbean
 from barnabas.server.groups.coordinator import ShardState
 from barnabas.server.groups.group_coordinator import GroupCoordinator
 
@@ -26,9 +27,26 @@ def publish_group_metrics(registry: Metrics, groups: GroupCoordinator) -> None:
     registry.gauge(
         mbean("kafka.server", type=COORDINATOR_METRICS, protocol="classic"), groups.group_count, "group-count"
     )
+    name = mbean("kafka.server", type=COORDINATOR_METRICS)
+    rates = Rates(registry.clock)
+    registry.gauge(name, lambda: groups.offsets_committed, "offset-commit-count")
+    registry.gauge(
+        name, lambda: rates.attributes(groups.offsets_committed, "offsets")["OneMinuteRate"], "offset-commit-rate"
+    )
+    # Of the partitions that are here now; Kafka's are of those that were loaded in the last minute.
+    registry.gauge(name, lambda: max(_load_times(groups), default=math.nan), "partition-load-time-max")
+    registry.gauge(name, lambda: _mean(_load_times(groups)), "partition-load-time-avg")
     for shard_state in (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED):
         registry.gauge(
             mbean("kafka.server", type=COORDINATOR_METRICS, state=shard_state.value),
             lambda s=shard_state: sum(shard.state is s for shard in groups.shards.values()),  # type: ignore[misc]
             "num-partitions",
         )
+
+
+def _load_times(groups: GroupCoordinator) -> list[int]:
+    return [shard.load_time_ms for shard in groups.shards.values() if shard.state is ShardState.ACTIVE]
+
+
+def _mean(values: list[int]) -> float:
+    return sum(values) / len(values) if values else math.nan
