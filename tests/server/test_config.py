@@ -76,6 +76,10 @@ def test_an_older_name_of_the_node_id_is_taken_but_may_not_contradict() -> None:
         ({"authorizer.class.name": "com.example.Mine"}, "'com.example.Mine' is not known here"),
         ({"sasl.enabled.mechanisms": "GSSAPI"}, "offers GSSAPI, which is not served here"),
         ({"controller.quorum.voters": "2@127.0.0.1:9093"}, "does not name this controller; add 1@host:port"),
+        (
+            {"process.roles": "broker", "listeners": "CLIENTS://:1", "controller.quorum.voters": "1@127.0.0.1:9093"},
+            "names this node, 1, which is no controller",
+        ),
         ({"controller.quorum.voters": "1-127.0.0.1:9093"}, "is not id@host:port"),
     ],
 )

@@ -294,7 +294,13 @@ def _check_security(config: NodeConfig) -> None:
 
 
 def _check_quorum(config: NodeConfig) -> None:
-    if config.is_controller and config.voters and config.node_id not in {v.id for v in config.voters}:
+    is_named = config.node_id in {v.id for v in config.voters}
+    if is_named and not config.is_controller:
+        raise ConfigError(
+            f"controller.quorum.voters names this node, {config.node_id}, which is no controller: give it another "
+            "node.id, or process.roles=broker,controller"
+        )
+    if config.is_controller and config.voters and not is_named:
         raise ConfigError(
             f"controller.quorum.voters does not name this controller; add {config.node_id}@host:port, "
             "or leave the key out and format with --standalone"
