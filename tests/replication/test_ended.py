@@ -95,3 +95,13 @@ def test_a_broker_that_lives_keeps_what_it_leads_when_its_connections_break(tmp_
         assert {i: b.epoch for i, b in node.image().cluster.brokers.items() if not b.fenced} == epochs
         after = registered(cluster, "led")
         assert (after.leader, after.leader_epoch) == (before.leader, before.leader_epoch)
+
+
+def test_a_broker_that_was_started_anew_while_controllers_changed_is_let_in(tmp_path: Path) -> None:
+    with ProcessCluster(tmp_path, controllers=3, brokers=1, plaintext=True, properties=PATIENT) as cluster:
+        broker = cluster.node(1)
+        for node in cluster.controllers:
+            node.kill()
+        broker.kill()  # nobody was there to notice
+        cluster.start()
+        create(cluster, "again", 1)

@@ -1,7 +1,8 @@
 """Fences brokers whose process has ended without waiting for the end of their session.
 
-A broker becomes a suspect when the connection that its last heartbeat came by ends, or when it is one process with a
-controller that led until a moment ago. Its addresses are tried then: where all of them refuse connections nobody is
+A broker becomes a suspect when the connection that its last heartbeat came by ends, when it is one process with a
+controller that led until a moment ago, or when another run of it wants to register with a controller that has never
+heard of the one before. Its addresses are tried then: where all of them refuse connections nobody is
 left to hear from. A broker that hangs or is cut off refuses nothing and has its session's time; so has one whose
 connection broke, which is heard of again (docs/decisions/cluster.md).
 """
@@ -44,6 +45,13 @@ class EndedBrokers:
     def connection_ended(self, connection: str) -> None:
         """Take note that a connection to this controller has ended."""
         suspect = self._heartbeats.cut_off(connection)
+        if suspect is not None:
+            self.suspect(suspect)
+
+    def registers_again(self, broker_id: int) -> None:
+        """Take note that a broker was refused because an earlier run of it is thought alive."""
+        broker = self._image().cluster.brokers.get(broker_id)
+        suspect = None if broker is None else self._heartbeats.never_heard(broker_id, broker.epoch)
         if suspect is not None:
             self.suspect(suspect)
 

@@ -235,6 +235,14 @@ def test_a_broker_that_has_ended_is_fenced_before_its_session_ends() -> None:
     assert not controller.beat(1).fenced
 
 
+def test_who_is_known_from_the_log_only_may_be_suspected() -> None:
+    controller = Controller(a_cluster(1, 2))
+    controller.beat(2, connection="b")
+    assert controller.heartbeats.never_heard(1, 101) == (1, 101, "")
+    assert controller.heartbeats.never_heard(2, 102) is None
+    assert controller.heartbeats.never_heard(1, 100) is None
+
+
 def test_a_suspect_that_is_heard_of_again_is_left_alone() -> None:
     controller = Controller(a_cluster(1))
     controller.beat(1, connection="a")

@@ -6,16 +6,17 @@ Subscribers look only at what a delta names, so their work follows the change, n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from immutables import Map
 
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
 from barnabas.core.metadata.image import MetadataImage, replay_one
-from barnabas.core.metadata.partition import RECOVERING
+from barnabas.core.metadata.partition import RECOVERING, PartitionRegistration
 from barnabas.core.metadata.quotas import QuotaEntity, entity_in
 from barnabas.core.metadata.scram import ScramMechanism
+from barnabas.core.metadata.topic_run import RUNS, TopicRun
 from barnabas.core.metadata.topics import TopicImage
 from barnabas.core.replicated import ReplayTable, replays
 from barnabas.model.acl import AclBinding
@@ -90,9 +91,11 @@ class MetadataDelta:
 
 @dataclass(slots=True)
 class _Touched:
-    """Collects what records touch; image: the one before the record at hand."""
+    """Collects what records touch. image: before the record at hand, partition: of a PartitionChangeRecord, before it;
+    within a run of records about topics the image is the one before the run."""
 
     image: MetadataImage
+    partition: PartitionRegistration | None = None
     topics: dict[Uuid, set[int]] = field(default_factory=dict)
     deleted_topics: dict[Uuid, str] = field(default_factory=dict)
     brokers: set[int] = field(default_factory=set)
@@ -124,7 +127,7 @@ def _partition_change(touched: _Touched, r: PartitionChangeRecord) -> _Touched:
     touched.topics.setdefault(r.topic_id, set()).add(r.partition_id)
     if r.leader_recovery_state == RECOVERING:
         touched.unclean_elections += 1
-    if r.leader >= 0 and r.leader in touched.image.topics.by_id[r.topic_id].partitions[r.partition_id].elr:
+    if r.leader >= 0 and touched.partition is not None and r.leader in touched.partition.elr:
         touched.elr_elections += 1
     return touched
 
@@ -247,20 +250,36 @@ _TABLE: Final[ReplayTable[_Touched]] = ReplayTable(TOUCHES)
 class DeltaBuilder:
     """Follows records from an image onwards: the image so far, and what they touched."""
 
-    __slots__ = ("_touched", "before", "image")
+    __slots__ = ("_image", "_run", "_touched", "before")
 
     def __init__(self, before: MetadataImage) -> None:
         self.before = before
-        self.image = before
+        self._image = before
+        self._run: TopicRun | None = None
         self._touched = _Touched(before)
+
+    @property
+    def image(self) -> MetadataImage:
+        """Give the image after the records so far."""
+        if self._run is not None:
+            self._image, self._run = replace(self._image, topics=self._run.finish()), None
+        return self._image
 
     def replay(self, record: Any) -> None:
         """Apply one record; ReplayError when it does not fit, and nothing is changed."""
-        after = replay_one(self.image, record)
+        touched = self._touched
+        if type(record) in RUNS:
+            run = self._run or TopicRun(self._image.topics)
+            touched.partition = run.partition(record) if type(record) is PartitionChangeRecord else None
+            run.add(record)
+            self._run = run
+            _TABLE.replay(touched, record)
+            return
+        touched.image = self.image
+        after = replay_one(touched.image, record)
         if type(record) in _TABLE:
-            self._touched.image = self.image
-            _TABLE.replay(self._touched, record)
-        self.image = after
+            _TABLE.replay(touched, record)
+        self._image = after
 
     def build(self, offset: int, epoch: int) -> MetadataDelta:
         """Give the delta, `after` being as of this record."""

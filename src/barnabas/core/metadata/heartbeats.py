@@ -106,6 +106,11 @@ class BrokerHeartbeats:
                 return Suspect(broker_id, epoch, connection)
         return None
 
+    def never_heard(self, broker_id: int, epoch: int) -> Suspect | None:
+        """Give a broker as a suspect that is only known from the log, not by a heartbeat; None for any other."""
+        contact = self._contacts.get((broker_id, epoch))
+        return None if contact is None or contact.connection else Suspect(broker_id, epoch, "")
+
     def unheard(self, suspect: Suspect) -> bool:
         """Say whether a suspect has not been heard of by another connection since."""
         contact = self._contacts.get((suspect.broker, suspect.epoch))

@@ -60,7 +60,7 @@ class PartitionRegistration:
         leads_anew = r.leader != NO_LEADER_CHANGE
         return PartitionRegistration(
             replicas=replicas,
-            directories=_directories(self.directories if r.directories is None else r.directories, replicas),
+            directories=self._directories_after(r, replicas),
             isr=_or(r.isr, self.isr),
             adding_replicas=_or(r.adding_replicas, self.adding_replicas),
             removing_replicas=_or(r.removing_replicas, self.removing_replicas),
@@ -73,6 +73,11 @@ class PartitionRegistration:
             leader_epoch=self.leader_epoch + leads_anew,
             partition_epoch=self.partition_epoch + 1,
         )
+
+    def _directories_after(self, r: PartitionChangeRecord, replicas: tuple[int, ...]) -> tuple[Uuid, ...]:
+        if r.directories is None and replicas is self.replicas:
+            return self.directories
+        return _directories(self.directories if r.directories is None else r.directories, replicas)
 
     @classmethod
     def of(cls, r: PartitionRecord) -> PartitionRegistration:

@@ -33,7 +33,7 @@ class TopicRun:
         self._partitions: dict[PlaceId, PartitionRegistration] = {}
 
     def add(self, record: Any) -> None:
-        """Take one record; ReplayError when it does not fit, and then the run is of no use any more."""
+        """Take one record; ReplayError when it does not fit, and then the run is as it was."""
         if type(record) is TopicRecord:
             self._add_topic(record)
             return
@@ -46,6 +46,14 @@ class TopicRun:
         if partition is None:
             raise ReplayError(f"the metadata log changes {topic.name}-{place[1]}, which no earlier record made")
         self._partitions[place] = partition.changed(record)
+
+    def partition(self, record: PartitionChangeRecord) -> PartitionRegistration | None:
+        """Give the partition that a record changes as the run has left it so far, None when there is none."""
+        found = self._partitions.get((record.topic_id, record.partition_id))
+        if found is None:
+            topic = self._topics.get(record.topic_id) or self._image.by_id.get(record.topic_id)
+            found = None if topic is None else topic.partitions.get(record.partition_id)
+        return found
 
     def _add_topic(self, record: TopicRecord) -> None:
         key = collision_key(record.name)

@@ -9,6 +9,7 @@ from barnabas.core.metadata.registrations import register_broker
 from barnabas.core.replicated import Decision
 from barnabas.model.acl import AclOperation
 from barnabas.server.router import handles, on_cluster
+from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
@@ -37,6 +38,11 @@ async def broker_registration(req: BrokerRegistrationRequest, ctx: RequestContex
         )
 
     controller = ctx.node.controller
-    epoch = await controller.write(decide)
+    try:
+        epoch = await controller.write(decide)
+    except ApiError as e:
+        if e.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+            changes.ended.registers_again(req.broker_id)
+        raise
     changes.heartbeats.registered(req.broker_id, epoch, controller.committed_image.offset_epoch.offset)
     return BrokerRegistrationResponse(broker_epoch=epoch, throttle_time_ms=ctx.throttle_ms)
