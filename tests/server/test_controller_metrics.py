@@ -107,6 +107,7 @@ def test_counts_are_those_of_the_metadata(world: World) -> None:
         "OfflinePartitionsCount": 1,
         "PreferredReplicaImbalanceCount": 2,
         "MetadataErrorCount": 0,
+        "IgnoredStaticVoters": 0,
         "LastAppliedRecordOffset": 1000,
         "LastCommittedRecordOffset": 1002,
         "LastAppliedRecordTimestamp": 1_700_000_009_000,
@@ -173,6 +174,7 @@ def test_decisions_and_leaders_are_counted(world: World) -> None:
 def test_levels_and_progress_are_shown_on_every_node(world: World) -> None:
     world.controller.take(FeatureLevelRecord(name="metadata.version", feature_level=30))
     assert world.of(LOADER) == {
+        "AvgIdleRatio": 1.0,
         "CurrentMetadataVersion": 30,
         "CurrentControllerId": 3000,
         "HandleLoadSnapshotCount": 1,
@@ -187,6 +189,7 @@ def test_levels_and_progress_are_shown_on_every_node(world: World) -> None:
         "last-applied-record-timestamp": 1_700_000_009_000,
         "last-applied-record-lag-ms": 1000,
         "metadata-load-error-count": 0,
+        "ignored-static-voters": 0,
     }
     [(_, levels)] = world.registry.values("kafka.server:type=node-metrics,feature-name=metadata-version")
     assert levels == {"minimum-supported-level": 7, "maximum-supported-level": 30}

@@ -24,6 +24,7 @@ from barnabas.core.groups.classic import (
 from barnabas.core.groups.config import GroupConfig
 from barnabas.core.groups.deadlines import Deadlines
 from barnabas.core.groups.step import Now, Step, Turn
+from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import NewUuid
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -122,6 +123,7 @@ class Rebalance:
     config: GroupConfig
     deadlines: Deadlines[Action]
     new_uuid: NewUuid
+    tally: Tally
 
     def new_member_id(self, prefix: str) -> str:
         """Give a fresh member id as Kafka makes them: the instance's or the client's name and a UUID."""
@@ -261,6 +263,7 @@ class Rebalance:
                 turn.reply(waiter, self.assigned(group, member))
                 self.heard_of(turn, group, member)
         group.transition_to(STABLE, turn.now.wall_ms)
+        self.tally.rebalances_completed += 1
 
     def assigned(self, group: ClassicGroup, member: Member) -> SyncGroupResponse:
         """Give the SyncGroup response that carries the member's assignment."""

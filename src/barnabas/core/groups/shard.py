@@ -29,6 +29,7 @@ from barnabas.core.groups.rebalance import (
     refused_join,
 )
 from barnabas.core.groups.step import Now, Step, Turn
+from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import NewUuid
 from barnabas.model.uuid import Uuid
 from barnabas.wire.coordinator_records import CoordinatorRecord
@@ -47,11 +48,13 @@ _CLEAN_UP_KEY: Final = ("clean-up",)
 class GroupShard:
     """The groups of one partition. next_deadline_ms is on the monotonic clock."""
 
-    def __init__(self, config: GroupConfig, new_uuid: NewUuid) -> None:
+    def __init__(self, config: GroupConfig, new_uuid: NewUuid, tally: Tally | None = None) -> None:
+        """tally: where to count, the shard's own unless it is shared."""
         self.config = config
+        self.tally = tally or Tally()
         self.image = ShardImage()
         self._deadlines: Deadlines[Action] = Deadlines()
-        self._rebalance = Rebalance(config, self._deadlines, new_uuid)
+        self._rebalance = Rebalance(config, self._deadlines, new_uuid, self.tally)
 
     # the log
 
@@ -123,6 +126,7 @@ class GroupShard:
         for _, group in sorted(self.image.groups.items()):
             tombstones, all_gone = offset_requests.expired(self.config, self.image, group, now.wall_ms)
             made += tombstones
+            self.tally.offsets_expired += len(tombstones)
             if all_gone and group.state is EMPTY:
                 made.append(records.group_tombstone(group.group_id))
                 self._rebalance.forget_group(group)
@@ -218,6 +222,7 @@ class GroupShard:
             # Only since v9 do clients know what GROUP_ID_NOT_FOUND means here.
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION)
         made, response = offset_requests.commit(self.config, request, now.wall_ms)
+        self.tally.offsets_committed += len(made)
         return Step(tuple(made), response)
 
     def fetch_stable_offsets(self, request: OffsetFetchRequestGroup) -> Step[OffsetFetchResponseGroup]:
@@ -228,6 +233,7 @@ class GroupShard:
         """Delete offsets of topics that the group does not read."""
         _require_id(request.group_id)
         made, response = offset_requests.delete(self.image, request)
+        self.tally.offsets_deleted += len(made)
         return Step(tuple(made), response)
 
     def delete_groups(self, group_ids: Iterable[str]) -> Step[Sequence[DeletableGroupResult]]:

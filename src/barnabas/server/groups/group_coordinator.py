@@ -17,6 +17,7 @@ from barnabas.core.groups.joining import Joining
 from barnabas.core.groups.partitioning import partition_for
 from barnabas.core.groups.shard import GroupShard
 from barnabas.core.groups.step import Now, Step
+from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import Clock, NewUuid
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
@@ -78,8 +79,7 @@ class GroupCoordinator:
         self._shards: dict[int, ShardRuntime] = {}
         self._loading: set[asyncio.Task[None]] = set()
         self._closed = False
-        self.offsets_committed = 0
-        """Since the node began."""
+        self.tally = Tally()
 
     # leadership
 
@@ -99,7 +99,7 @@ class GroupCoordinator:
             log.error("groups not served", partition=str(tp), error=str(e))
             return None
         self._shards[partition] = ShardRuntime(
-            GroupShard(self.config, self._new_uuid),
+            GroupShard(self.config, self._new_uuid, self.tally),
             partition_log,
             self._clock,
             name=str(tp),

@@ -28,11 +28,15 @@ def publish_group_metrics(registry: Metrics, groups: GroupCoordinator) -> None:
         mbean("kafka.server", type=COORDINATOR_METRICS, protocol="classic"), groups.group_count, "group-count"
     )
     name = mbean("kafka.server", type=COORDINATOR_METRICS)
-    rates = Rates(registry.clock)
-    registry.gauge(name, lambda: groups.offsets_committed, "offset-commit-count")
-    registry.gauge(
-        name, lambda: rates.attributes(groups.offsets_committed, "offsets")["OneMinuteRate"], "offset-commit-rate"
-    )
+    tally = groups.tally
+    counts: dict[str, Callable[[], int]] = {
+        "group-completed-rebalance": lambda: tally.rebalances_completed,
+        "offset-commit": lambda: tally.offsets_committed,
+        "offset-expiration": lambda: tally.offsets_expired,
+        "offset-deletion": lambda: tally.offsets_deleted,
+    }
+    for counted, read in counts.items():
+        _count(registry, name, counted, read)
     # Of the partitions that are here now; Kafka's are of those that were loaded in the last minute.
     registry.gauge(name, lambda: max(_load_times(groups), default=math.nan), "partition-load-time-max")
     registry.gauge(name, lambda: _mean(_load_times(groups)), "partition-load-time-avg")
@@ -42,6 +46,13 @@ def publish_group_metrics(registry: Metrics, groups: GroupCoordinator) -> None:
             lambda s=shard_state: sum(shard.state is s for shard in groups.shards.values()),  # type: ignore[misc]
             "num-partitions",
         )
+
+
+def _count(registry: Metrics, name: str, counted: str, read: Callable[[], int]) -> None:
+    """Publish a count, and its rate a second over the last minute."""
+    rates = Rates(registry.clock)
+    registry.gauge(name, read, f"{counted}-count")
+    registry.gauge(name, lambda: rates.attributes(read(), counted)["OneMinuteRate"], f"{counted}-rate")
 
 
 def _load_times(groups: GroupCoordinator) -> list[int]:

@@ -50,7 +50,6 @@ async def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Of
         response = await ctx.node.groups.commit_offsets(request, ctx.version)
     except ApiError as e:
         response = refusal(wanted, e.code)
-    ctx.node.groups.offsets_committed += sum(not p.error_code for t in response.topics for p in t.partitions)
     return OffsetCommitResponse(topics=_merged(refused, response.topics))
 
 

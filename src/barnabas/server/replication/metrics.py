@@ -55,6 +55,8 @@ def publish_replica_metrics(metrics: Metrics, replicas: ReplicaManager) -> None:
     for name, read in moves.items():
         tags = {"type": "ReplicaAlterLogDirsManager", "name": name, "clientId": "ReplicaAlterLogDirs"}
         metrics.gauge(mbean("kafka.server", **tags), read)
+    queued = mbean("kafka.server", type="AssignmentsManager", name="QueuedReplicaToDirAssignments")
+    metrics.gauge(queued, lambda: replicas.reports.queued)
     waiting = {"Produce": replicas.writes, "Fetch": replicas.fetches, "DeleteRecords": replicas.deletions}
     for operation, purgatory in waiting.items():
         _purgatory(metrics, operation, purgatory)

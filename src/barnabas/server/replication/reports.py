@@ -49,6 +49,12 @@ class ReplicaReports:
         self._misplaced: dict[tuple[Uuid, int], Uuid] = {}
         self._waiting: dict[tuple[Uuid, int], list[asyncio.Future[None]]] = {}
         self._news = asyncio.Event()
+        self._under_way = 0
+
+    @property
+    def queued(self) -> int:
+        """Give how many replicas' directories the controller is yet to be told, or to agree to."""
+        return len(self._misplaced) + self._under_way
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Note the replicas whose record says something else than we know."""
@@ -88,7 +94,10 @@ class ReplicaReports:
                 del self._misplaced[key]
             if self._misplaced:
                 self._news.set()
-            if batch and not await self._told(batch):
+            self._under_way = len(batch)
+            told = not batch or await self._told(batch)
+            self._under_way = 0
+            if not told:
                 self._misplaced = batch | self._misplaced
                 self._news.set()
                 await asyncio.sleep(RETRY_S)
