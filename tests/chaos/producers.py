@@ -35,6 +35,9 @@ class LibrdkafkaProducer(Worker):
                 "client.id": name,
                 "enable.idempotence": True,
                 "acks": "all",
+                # With more, a request that is refused for want of replicas makes the next one look out of order, and
+                # librdkafka then writes again, under a new epoch, what may be there already: its issue 4953.
+                "max.in.flight": 1,
                 "linger.ms": 5,
                 "message.timeout.ms": _EVER_MS,
                 "retry.backoff.ms": 50,

@@ -144,10 +144,13 @@ class MetadataReplica:
     async def _run(self, driver: RaftDriver) -> None:
         await driver.run()
 
-    async def stop(self) -> None:
-        """Let what was proposed be committed, give up leading and close the log. `run` must have begun."""
+    async def stop(self, *, hand_over: bool = True) -> None:
+        """Let what was proposed be committed, give up leading and close the log. `run` must have begun.
+
+        Without `hand_over` only the log is closed.
+        """
         with suppress(Exception):
-            (await self.opened()).stop()
+            (await self.opened()).stop(hand_over=hand_over)
         while self._ended is None:
             with suppress(Exception):
                 await self._next_change()

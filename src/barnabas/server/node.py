@@ -344,7 +344,7 @@ class Node:
                 await _cancelled(task)
         await self.channel.close()
         if self._metadata_task is not None:
-            await self.metadata.stop()
+            await self.metadata.stop(hand_over=clean)
             await _cancelled(self._metadata_task)
         await self._close_listeners(privileged=True)  # last: who ceases to lead says so to the others
         if self.config.is_controller:

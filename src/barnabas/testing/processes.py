@@ -95,7 +95,13 @@ class NodeProcess:
     @property
     def running(self) -> bool:
         """Say whether there is a process, paused or not."""
-        return self._process is not None and self._process.poll() is None
+        return self.running_pid is not None
+
+    @property
+    def running_pid(self) -> int | None:
+        """Give the process id, None when there is none that runs."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
 
     @property
     def pid(self) -> int:
@@ -276,4 +282,8 @@ class ProcessCluster(NodesCluster[NodeProcess]):
         return NodeProcess(plan, self.plan.files.node(plan.node_id), self._software(plan.node_id))
 
     def _make_network(self) -> Network:
-        return Network(lambda: {node.pid: node.node_id for node in self if node.running})
+        return Network(self._running)
+
+    def _running(self) -> dict[int, int]:
+        """Give the node ids by process id; any thread may ask, while another stops nodes."""
+        return {pid: node.node_id for node in self if (pid := node.running_pid) is not None}

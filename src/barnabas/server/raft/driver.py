@@ -94,6 +94,7 @@ class RaftDriver:
         self._alarm: asyncio.TimerHandle | None = None
         self._lingering: asyncio.TimerHandle | None = None
         self._stopping = False
+        self._hands_over = True
         self._ended = False
         self._failure: BaseException | None = None
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="metadata-log")
@@ -186,9 +187,12 @@ class RaftDriver:
         """Give the state machine the newest snapshot; the log after it follows once it is known to be committed."""
         self._progress.load()
 
-    def stop(self) -> None:
-        """Let `run` finish what was proposed, hand over, and end. Requests must be served until `run` has ended."""
-        self._stopping = True
+    def stop(self, *, hand_over: bool = True) -> None:
+        """Let `run` finish what was proposed, hand over, and end. Requests must be served until `run` has ended.
+
+        Without `hand_over` it ends as a killed process does: nobody is told.
+        """
+        self._stopping, self._hands_over = True, hand_over
         self._wake.set()
 
     async def run(self) -> None:
@@ -198,7 +202,8 @@ class RaftDriver:
             while not self._stopping:
                 await self._turn()
                 self.snapshots.look()
-            await self._hand_over()
+            if self._hands_over:
+                await self._hand_over()
         except (OSError, ApiError) as e:
             self._failure = e
             log.error("the metadata log cannot be written: this node stops", dir=str(self._files.dir), reason=str(e))
