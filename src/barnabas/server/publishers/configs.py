@@ -18,7 +18,10 @@ log = structlog.get_logger("kafka.server.configs")
 
 
 class ConfigPublisher:
-    """Works out the configuration of topics and of this node, and hands on what has changed."""
+    """Works out the configuration of topics and of this node, and hands on what has changed.
+
+    Topics without settings of their own share one configuration, however many there are.
+    """
 
     def __init__(self, static: NodeConfig, log_dirs: LogDirs, changed: Callable[[NodeConfig], None]) -> None:
         """static: as the node was started; changed: told the node's configuration whenever it is another."""
@@ -26,12 +29,13 @@ class ConfigPublisher:
         self._log_dirs = log_dirs
         self._changed = changed
         self._defaults = topic_defaults(static.values)
-        self._overrides: dict[str, dict[str, str]] = {}
+        self._usual = LogConfig.of({}, self._defaults)
+        self._own: dict[str, LogConfig] = {}
         log_dirs.topic_config = self.topic_config
 
     def topic_config(self, topic: str) -> LogConfig:
         """Give a topic's configuration: its own settings over the node's defaults."""
-        return LogConfig.of(self._overrides.get(topic, {}), self._defaults)
+        return self._own.get(topic, self._usual)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Take up the configurations of a delta."""
@@ -44,9 +48,9 @@ class ConfigPublisher:
 
     def _topic(self, topic: str, overrides: dict[str, str]) -> None:
         if overrides:
-            self._overrides[topic] = overrides
+            self._own[topic] = LogConfig.of(overrides, self._defaults)
         else:
-            self._overrides.pop(topic, None)
+            self._own.pop(topic, None)
         self._log_dirs.update_config(topic, self.topic_config(topic))
 
     def _node(self, image: MetadataImage) -> None:
@@ -63,5 +67,7 @@ class ConfigPublisher:
         defaults = topic_defaults(config.values)
         if defaults != self._defaults:
             self._defaults = defaults
+            self._usual = LogConfig.of({}, defaults)
+            self._own = {topic: LogConfig.of(own.overrides, defaults) for topic, own in self._own.items()}
             for topic in {tp.topic for tp in self._log_dirs.logs}:
                 self._log_dirs.update_config(topic, self.topic_config(topic))
