@@ -81,7 +81,9 @@ def _number(value: float) -> str:
 
 def _json(value: Value) -> Value:
     """Give a value as JSON has it: what is no number there is text, as other servers of MBeans write it."""
-    return value if isinstance(value, str) or math.isfinite(value) else str(value).replace("nan", "NaN")
+    if isinstance(value, str) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 class MetricsServer:
