@@ -9,7 +9,7 @@ from typing import Final
 
 from barnabas.core.authorizer.audit import AuditEntry, AuditLevel, format_audit, level_of
 from barnabas.core.authorizer.standard import ANY_RESOURCE, AuthorizationResult, StandardAuthorizer
-from barnabas.model.acl import AclOperation, ResourceType
+from barnabas.model.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from barnabas.model.principal import KafkaPrincipal
 
 AUDIT_LOGGER: Final = "kafka.authorizer.logger"
@@ -19,22 +19,6 @@ logging.addLevelName(TRACE, "TRACE")
 # The standard library's logger, because the trail is a stable text for other programs: the message is the whole line.
 _audit_log = logging.getLogger(AUDIT_LOGGER)
 _LEVELS: Final = {AuditLevel.INFO: logging.INFO, AuditLevel.DEBUG: logging.DEBUG, AuditLevel.TRACE: TRACE}
-
-_Op = AclOperation
-SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
-    ResourceType.TOPIC: (
-        _Op.READ, _Op.WRITE, _Op.CREATE, _Op.DESCRIBE, _Op.DELETE, _Op.ALTER, _Op.DESCRIBE_CONFIGS, _Op.ALTER_CONFIGS,
-    ),
-    ResourceType.GROUP: (_Op.READ, _Op.DESCRIBE, _Op.DELETE, _Op.DESCRIBE_CONFIGS, _Op.ALTER_CONFIGS),
-    ResourceType.CLUSTER: (
-        _Op.CREATE, _Op.CLUSTER_ACTION, _Op.DESCRIBE_CONFIGS, _Op.ALTER_CONFIGS, _Op.IDEMPOTENT_WRITE, _Op.ALTER,
-        _Op.DESCRIBE,
-    ),
-    ResourceType.TRANSACTIONAL_ID: (_Op.DESCRIBE, _Op.WRITE, _Op.TWO_PHASE_COMMIT),
-    ResourceType.DELEGATION_TOKEN: (_Op.DESCRIBE,),
-    ResourceType.USER: (_Op.CREATE_TOKENS, _Op.DESCRIBE_TOKENS),
-}  # fmt: skip
-"""What can be done to each type of resource: the bits that KIP-430 may set."""
 
 
 class Authz:
@@ -55,7 +39,7 @@ class Authz:
         *,
         forwarded_by: KafkaPrincipal | None = None,
     ) -> None:
-        """host: the client's IP as Java prints it (`net.addresses.host_text`); request: the API's name, `Fetch`;
+        """host: the client's IP as Java prints it (`model.addresses.host_text`); request: the API's name, `Fetch`;
         forwarded_by: the broker that vouches for the principal (KIP-590), None when the client asks itself."""
         self._authorizer = authorizer
         self._request = request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeVar
@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from barnabas.cli.errors import CliError
 from barnabas.model.acl import (
     CLUSTER_NAME,
+    SUPPORTED_OPERATIONS,
     WILDCARD,
     AclBinding,
     AclBindingFilter,
@@ -23,27 +24,6 @@ from barnabas.model.principal import KafkaPrincipal
 
 E = TypeVar("E", bound=Enum)
 _O: Final = AclOperation
-OPERATIONS: Final[Mapping[ResourceType, frozenset[AclOperation]]] = {
-    ResourceType.TOPIC: frozenset(
-        {_O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS}
-    ),
-    ResourceType.GROUP: frozenset({_O.READ, _O.DESCRIBE, _O.DELETE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS}),
-    ResourceType.CLUSTER: frozenset(
-        {
-            _O.CREATE,
-            _O.CLUSTER_ACTION,
-            _O.DESCRIBE_CONFIGS,
-            _O.ALTER_CONFIGS,
-            _O.IDEMPOTENT_WRITE,
-            _O.ALTER,
-            _O.DESCRIBE,
-        }
-    ),
-    ResourceType.TRANSACTIONAL_ID: frozenset({_O.DESCRIBE, _O.WRITE, _O.TWO_PHASE_COMMIT}),
-    ResourceType.DELEGATION_TOKEN: frozenset({_O.DESCRIBE}),
-    ResourceType.USER: frozenset({_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS}),
-}
-"""What can be done to a resource, besides All."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +109,8 @@ def _wanted(flags: AclFlags) -> list[tuple[ResourceType, str, AclOperation]]:
     operations = [_enum(AclOperation, text, "--operation") for text in flags.operations or ["All"]]
     for kind, _ in flags.resources:
         for operation in operations:
-            if operation is not AclOperation.ALL and operation not in OPERATIONS[kind]:
-                allowed = ", ".join(sorted(map(operation_text, OPERATIONS[kind])))
+            if operation is not AclOperation.ALL and operation not in SUPPORTED_OPERATIONS[kind]:
+                allowed = ", ".join(sorted(map(operation_text, SUPPORTED_OPERATIONS[kind])))
                 raise CliError(
                     f"--operation {operation_text(operation)}: cannot be done to a {resource_text(kind)}; "
                     f"want All, {allowed}."

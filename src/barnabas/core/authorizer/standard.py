@@ -160,12 +160,12 @@ class StandardAuthorizer:
         user = f"{principal.principal_type}:{principal.name}"
         if user in self.super_users:
             return _SUPER_USER
-        subjects = _subjects(user, host)
-        refusing = _REFUSED_BY[operation]
-        granting = _GRANTED_BY[operation]
+        subjects = subjects_of(user, host)
+        refusing = REFUSED_BY[operation]
+        granting = GRANTED_BY[operation]
         granted: _Found | None = None
         covered = False
-        for pattern_name, pattern_type, rules in _covering(self.index.types[resource_type], name):
+        for pattern_name, pattern_type, rules in covering(self.index.types[resource_type], name):
             covered = True
             seen = 0
             for subject in subjects:
@@ -192,7 +192,7 @@ class StandardAuthorizer:
         if self.authorize(principal, host, operation, resource_type, ANY_RESOURCE):
             return True
         by_subject = self.index.types[resource_type].by_subject
-        asking = _subjects(f"{principal.principal_type}:{principal.name}", host)
+        asking = subjects_of(f"{principal.principal_type}:{principal.name}", host)
         subjects = [held for subject in asking if (held := by_subject.get(subject)) is not None]
         refused = _held(subjects, operation, AclPermissionType.DENY, PatternType.LITERAL)
         if any(WILDCARD in names for names in refused):
@@ -218,28 +218,30 @@ _IMPLIED_BY: Final[Mapping[AclOperation, tuple[AclOperation, ...]]] = {
     AclOperation.DESCRIBE: (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER),
     AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
 }
-_REFUSED_BY: Final = tuple((1 << op | 1 << AclOperation.ALL) << DENY_SHIFT for op in sorted(AclOperation))
-_GRANTED_BY: Final = tuple(
+REFUSED_BY: Final = tuple((1 << op | 1 << AclOperation.ALL) << DENY_SHIFT for op in sorted(AclOperation))
+GRANTED_BY: Final = tuple(
     sum(1 << implying for implying in {op, AclOperation.ALL, *_IMPLIED_BY.get(op, ())}) for op in sorted(AclOperation)
 )
+"""For each operation, the bits of the rules that grant it, and above those that refuse it (`index.bit`)."""
 
 
-def _subjects(user: str, host: str) -> tuple[Subject, Subject, Subject, Subject]:
+def subjects_of(user: str, host: str) -> tuple[Subject, Subject, Subject, Subject]:
+    """Give whom a rule can name to concern this user from this host, the closest first."""
     return (user, host), (user, WILDCARD), (WILDCARD_PRINCIPAL, host), (WILDCARD_PRINCIPAL, WILDCARD)
 
 
-def _covering(index: TypeIndex, name: str) -> list[tuple[str, PatternType, Rules]]:
+def covering(index: TypeIndex, name: str) -> list[tuple[str, PatternType, Rules]]:
     """Give the patterns that cover `name`, in the order in which Kafka meets them."""
-    covering: list[tuple[str, PatternType, Rules]] = []
+    found: list[tuple[str, PatternType, Rules]] = []
     rules = index.literal.get(name)
     if rules is not None:
-        covering.append((name, PatternType.LITERAL, rules))
+        found.append((name, PatternType.LITERAL, rules))
     if index.lengths:
-        covering.extend((prefix, PatternType.PREFIXED, rules) for prefix, rules in index.prefixes_of(name))
+        found.extend((prefix, PatternType.PREFIXED, rules) for prefix, rules in index.prefixes_of(name))
     rules = index.literal.get(WILDCARD)
     if rules is not None and name != WILDCARD:
-        covering.append((WILDCARD, PatternType.LITERAL, rules))
-    return covering
+        found.append((WILDCARD, PatternType.LITERAL, rules))
+    return found
 
 
 def _held(

@@ -25,7 +25,7 @@ _IPV6_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """What an Envelope holds. host: the client's address, for `net.addresses.host_text` to spell."""
+    """What an Envelope holds. host: the client's address, for `model.addresses.host_text` to spell."""
 
     row: ApiRow
     header: RequestHeader

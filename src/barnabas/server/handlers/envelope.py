@@ -16,7 +16,7 @@ from barnabas.core.forwarding.envelope import Inner, unwrap
 from barnabas.core.forwarding.outcome import from_wrong_node
 from barnabas.core.forwarding.principal import DefaultPrincipalSerde
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
-from barnabas.net.addresses import host_text
+from barnabas.model.addresses import host_text
 from barnabas.server.authorization import Authz
 from barnabas.server.context import ClientConnection, RequestContext
 from barnabas.server.router import BY_HANDLER, handles

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from barnabas.net.addresses import host_text
+from barnabas.model.addresses import host_text
 from barnabas.net.listener import Listener, serve
 from barnabas.server.network.connection import Connection
 from barnabas.server.network.connection_limits import Verdict

@@ -17,8 +17,8 @@ from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from barnabas.model.addresses import host_text
 from barnabas.model.config import ConfigError
-from barnabas.net.addresses import host_text
 from barnabas.server.quotas.rate import QuotaRate
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.net.addresses import host_text
+from barnabas.model.addresses import host_text
 
 
 @pytest.mark.requirement("A-04")
