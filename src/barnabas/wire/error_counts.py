@@ -1,77 +1,42 @@
 """Which error codes the answers to a kind of request carry, and how often: every field `error_code` there is.
 
-Each answer goes through this, so what looks for the fields is made once for each kind of answer.
+Each answer goes through this, so what looks for the fields is compiled for each kind of answer, as its writer is.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from operator import attrgetter
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from barnabas.wire.declaration import Message, Struct, field_specs
 
 Counts = defaultdict[int, int]
 """How often each code was seen, 0 (NONE) among them."""
 CountErrors = Callable[[Message], None]
-_Get = Callable[[Any], Iterable[Any] | None]
-_NONE: Final = ()
 
 
 def error_counter(answer: type[Message], counts: Counts) -> CountErrors:
     """Give what adds the error codes of such an answer to `counts`."""
-    counters = [_counter(path, counts) for path in _paths(answer)]
-    if len(counters) == 1:
-        return counters[0]
-
-    def count_all(found: Message) -> None:
-        for count in counters:
-            count(found)
-
-    return count_all
+    lines = ["def count(x0):", *(_lines(answer, 0) or ["    pass"])]
+    names: dict[str, Any] = {"counts": counts}
+    exec(compile("\n".join(lines), f"<errors of {answer.__name__}>", "exec"), names)
+    found: CountErrors = names["count"]
+    return found
 
 
-def _paths(cls: type[Struct]) -> Iterable[tuple[_Get, ...]]:
-    """Give the ways, from list to list, to the structs that have an error code."""
+def _lines(cls: type[Struct], depth: int) -> list[str]:
+    """Give the code that counts what stands in the struct `x<depth>`; nothing where it has no code."""
+    return [f"{'    ' * (depth + 1)}{line}" for line in _of_struct(cls, depth)]
+
+
+def _of_struct(cls: type[Struct], depth: int) -> Iterator[str]:
+    inner = depth + 1
     for spec in field_specs(cls):
+        value = f"x{depth}.{spec.name}"
         if spec.name == "error_code":
-            yield _NONE
-        elif spec.struct is not None:
-            get = _getter(spec.name, many=spec.kind == "array")
-            yield from ((get, *rest) for rest in _paths(spec.struct))
-
-
-def _getter(name: str, *, many: bool) -> _Get:
-    get = attrgetter(name)
-    return get if many else lambda struct: _NONE if (found := get(struct)) is None else (found,)
-
-
-def _counter(path: tuple[_Get, ...], counts: Counts) -> Callable[[Any], None]:
-    if not path:
-
-        def own(struct: Any) -> None:
-            counts[struct.error_code] += 1
-
-        return own
-    get, *rest = path
-    if len(rest) == 1:
-        return _nested(get, rest[0], counts)
-    deeper = _counter(tuple(rest), counts)
-
-    def branches(struct: Any) -> None:
-        for branch in get(struct) or _NONE:
-            deeper(branch)
-
-    return branches
-
-
-def _nested(outer: _Get, inner: _Get, counts: Counts) -> Callable[[Any], None]:
-    """Give two loops without calls: Produce and Fetch have such codes."""
-
-    def leaves(struct: Any) -> None:
-        for branch in outer(struct) or _NONE:
-            for leaf in inner(branch) or _NONE:
-                counts[leaf.error_code] += 1
-
-    return leaves
+            yield f"counts[{value}] += 1"
+        elif spec.struct is not None and (body := list(_of_struct(spec.struct, inner))):
+            several = spec.kind == "array"
+            yield f"for x{inner} in {value} or ():" if several else f"if (x{inner} := {value}) is not None:"
+            yield from (f"    {line}" for line in body)
