@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Final
+from typing import Final, Protocol
 
 import typer
 
@@ -94,6 +95,23 @@ def _requested(argv: Sequence[str]) -> str | None:
     return next((word for word in argv if not word.startswith("-")), None)
 
 
+class _Helped(Protocol):
+    help: str | None
+
+
+def _rewrap(command: _Helped) -> None:
+    """Let the terminal break the lines of docstrings, not the width that they were written in."""
+    if command.help:
+        paragraphs = inspect.cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(p if _is_laid_out(p) else p.replace("\n", " ") for p in paragraphs)
+    for sub in getattr(command, "commands", {}).values():
+        _rewrap(sub)
+
+
+def _is_laid_out(paragraph: str) -> bool:
+    return any(line.startswith((" ", "-", "\b")) for line in paragraph.split("\n"))
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 refused, 2 not understood."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -101,7 +119,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         gc.disable()  # what is being loaded stays; looking for rubbish in it is a tenth of the time to start
         app = build(_requested(words))
         gc.enable()
-        app(args=words, prog_name="barnabas")
+        command = typer.main.get_command(app)
+        _rewrap(command)
+        command.main(args=words, prog_name="barnabas")
     except (CliError, ConfigError) as e:
         typer.echo(str(e), err=True)
         raise SystemExit(1) from None
