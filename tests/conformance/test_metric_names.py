@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
@@ -24,11 +24,12 @@ from .metric_names import MISSING, OF_THE_ACTIVE, ONLY_OURS, Known, matches
 
 pytestmark = pytest.mark.peer
 
+_ATTRIBUTE: Final = re.compile(r"([^\t=]+)=([^\t]*)")
 REAL, OURS = {"broker": 1, "controller": 101}, {"broker": 2, "controller": 102}
 RECORDS: Final = 100
 _TAG: Final = re.compile(r'([^=,]+)=("(?:[^"\\]|\\.)*"|[^,]*)')
-Beans = Mapping[str, Sequence[str]]
-"""Attributes by MBean."""
+Beans = Mapping[str, Mapping[str, str]]
+"""Attributes and their values by MBean."""
 
 
 class MeasuredCluster(MixedCluster):
@@ -59,17 +60,17 @@ class MeasuredCluster(MixedCluster):
         nodes = {str(self._ports[node]): node for node in REAL.values()}
         source = Path(__file__).resolve().parent / "java" / "MBeans.java"
         command = [java(), "-Xmx64M", "-XX:TieredStopAtLevel=1", str(source), *nodes]
-        found: dict[int, dict[str, list[str]]] = {node: {} for node in nodes.values()}
+        found: dict[int, dict[str, dict[str, str]]] = {node: {} for node in nodes.values()}
         for line in subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines():
             port, name, *attributes = line.split("\t")
-            found[nodes[port]][name] = attributes
+            found[nodes[port]][name] = dict(_ATTRIBUTE.findall("\t".join(attributes)))
         return found
 
     def ours(self, node: int) -> Beans:
         """Give what a node of ours shows."""
         with urlopen(f"http://127.0.0.1:{self._ports[node]}/jmx", timeout=20) as answer:
             beans = json.load(answer, parse_constant=_no_number)["beans"]
-        return {bean.pop("name"): list(bean) for bean in beans}
+        return {_canonical(bean.pop("name")): {a: str(value) for a, value in bean.items()} for bean in beans}
 
     def work(self) -> None:
         """Write, replicate, read, and commit as a group."""
@@ -89,6 +90,12 @@ class MeasuredCluster(MixedCluster):
             read += 1
         consumer.commit(asynchronous=False)
         consumer.close()
+
+
+def _canonical(name: str) -> str:
+    """Give the name as Java sorts its tags."""
+    domain, _, tags = name.partition(":")
+    return f"{domain}:{','.join(sorted(f'{key}={value}' for key, value in _TAG.findall(tags)))}"
 
 
 def _no_number(text: str) -> float:
@@ -159,3 +166,40 @@ def test_fetches_are_told_apart_as_kafka_tells_them(beans: Mapping[int, Beans]) 
                 set(_TAG.findall(name.partition(":")[2])) >= {("name", "TotalTimeMs"), ("request", request)}
                 for name in beans[node]
             ), (node, request)
+
+
+def test_what_is_counted_and_in_which_unit_is_kafkas(beans: Mapping[int, Beans]) -> None:
+    wrong, compared = [], 0
+    for role, node in REAL.items():
+        for name, attributes in beans[OURS[role]].items():
+            kafkas = beans[node].get(name, {})
+            units = {"EventType", "RateUnit", "LatencyUnit"} & attributes.keys() & kafkas.keys()
+            compared += len(units)
+            wrong += [
+                (name, unit, attributes[unit], kafkas[unit]) for unit in units if attributes[unit] != kafkas[unit]
+            ]
+    assert compared > 50
+    assert wrong == []
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_replicas_of_the_same_records_show_the_same_log(beans: Mapping[int, Beans], partition: int) -> None:
+    for name in ("LogEndOffset", "LogStartOffset", "NumLogSegments", "RetentionSizeInPercent", "Size"):
+        bean = f"kafka.log:name={name},partition={partition},topic=measured,type=Log"
+        assert beans[OURS["broker"]][bean] == beans[REAL["broker"]][bean], name
+
+
+@pytest.mark.parametrize("name", ["Replicas", "InSyncReplicas"])
+def test_leaders_count_their_replicas_and_followers_count_none(beans: Mapping[int, Beans], name: str) -> None:
+    seen = {}
+    for kind, node in (("kafka", REAL["broker"]), ("ours", OURS["broker"])):
+        counts = [
+            beans[node][f"kafka.cluster:name={name}Count,partition={partition},topic=measured,type=Partition"]["Value"]
+            for partition in (0, 1)
+        ]
+        seen[kind] = counts
+    assert sorted(zip(seen["kafka"], seen["ours"], strict=True)) in (
+        [("0", "2"), ("2", "0")],
+        [("0", "2"), ("0", "2")],
+        [("2", "0"), ("2", "0")],
+    )

@@ -6,7 +6,7 @@ import javax.management.remote.JMXConnector;
 import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 
-/** Prints what JVMs show of Kafka's MBeans, one a line: port, name, attributes, tabs between them. */
+/** Prints what JVMs show of Kafka's MBeans, one a line: port, name, attribute=value, tabs between them. */
 public final class MBeans {
     public static void main(String[] ports) throws Exception {
         for (String port : ports) {
@@ -16,10 +16,19 @@ public final class MBeans {
                 for (ObjectName name : new TreeSet<>(server.queryNames(new ObjectName("kafka.*:*"), null))) {
                     StringBuilder line = new StringBuilder(port + "\t" + name.getCanonicalName());
                     for (MBeanAttributeInfo attribute : server.getMBeanInfo(name).getAttributes())
-                        line.append('\t').append(attribute.getName());
+                        line.append('\t').append(attribute.getName()).append('=').append(value(server, name, attribute));
                     System.out.println(line);
                 }
             }
+        }
+    }
+
+    /** A gauge may fail, for example when what it reads of is just being closed. */
+    private static String value(MBeanServerConnection server, ObjectName name, MBeanAttributeInfo attribute) {
+        try {
+            return String.valueOf(server.getAttribute(name, attribute.getName())).replaceAll("\\s", " ");
+        } catch (Exception e) {
+            return "?";
         }
     }
 }
