@@ -96,7 +96,7 @@ def naive(case: Case, question: Question) -> bool:
     """Decide by looking at every rule."""
     if str(question.principal) in case.super_users:
         return True
-    covering = [acl for acl in case.acls.values() if _covers(acl.pattern, question)]
+    covering = [acl for acl in case.acls.values() if covers(acl.pattern, question)]
     mine = [acl for acl in covering if _concerns(acl, question)]
     if any(acl.permission_type is AclPermissionType.DENY for acl in _for_operation(mine, {question.operation})):
         return False
@@ -122,7 +122,7 @@ def naive_by_type(case: Case, question: Question) -> bool:
     )
 
 
-def _covers(pattern: ResourcePattern, question: Question) -> bool:
+def covers(pattern: ResourcePattern, question: Question) -> bool:
     if pattern.resource_type is not question.resource_type:
         return False
     if pattern.pattern_type is PatternType.PREFIXED:
