@@ -339,6 +339,8 @@ class World:
             if self._is_lost(host.node_id, target.node_id):
                 if self.rng.randrange(2):
                     self.at(self._delay(), lambda: self._respond(host, life, request_id, None))
+                    if not self.rng.randrange(4):  # something on the way refuses for the other
+                        self.at(self._delay(), lambda: self._refuse(host, life, target))
                 continue
             self.at(self._delay(), lambda: self._receive(host, life, request_id, target, message, version))
 
@@ -356,6 +358,7 @@ class World:
     def _receive(self, source: Host, life: int, request_id: int, target: Host, message: Message, version: int) -> None:
         if target.node is None:
             self.at(self._delay(), lambda: self._respond(source, life, request_id, None))
+            self.at(self._delay(), lambda: self._refuse(source, life, target))
             return
         if isinstance(message, ApiVersionsRequest):
             feature = SupportedFeatureKey(name=KRAFT_VERSION_FEATURE, min_version=0, max_version=1)
@@ -385,6 +388,11 @@ class World:
         if self._is_lost(host.node_id, source.node_id):
             return
         self.at(self._delay(), lambda: self._respond(source, life, request_id, response))
+
+    def _refuse(self, host: Host, life: int, target: Host) -> None:
+        """Let a host find that nobody listens where another is, or seems to be."""
+        if host.life == life:
+            self.step(host, lambda node, now: node.absent(endpoint(target.node_id), now))
 
     def _respond(self, host: Host, life: int, request_id: int, response: Message | None) -> None:
         if host.life == life:

@@ -49,9 +49,9 @@ def change_at_once(replica: Replica, cluster_id: str | None, key: ReplicaKey) ->
 @pytest.mark.parametrize(
     ("owner", "name", "mistake", "seed"),
     [
-        pytest.param(Leader, "_commit", commit_by_count_alone, 123, id="an-earlier-epoch-counts"),
-        pytest.param(voter_changes, "_refusal", change_upon_change, 76, id="voters-change-twice"),
-        pytest.param(voter_changes, "_refusal", change_at_once, 48, id="voters-change-too-early"),
+        pytest.param(Leader, "_commit", commit_by_count_alone, 294, id="an-earlier-epoch-counts"),
+        pytest.param(voter_changes, "_refusal", change_upon_change, 17, id="voters-change-twice"),
+        pytest.param(voter_changes, "_refusal", change_at_once, 69, id="voters-change-too-early"),
     ],
 )
 def test_a_planted_mistake_is_found(
