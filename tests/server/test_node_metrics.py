@@ -204,3 +204,22 @@ def test_a_fetch_that_finds_nothing_in_its_time_expires(cluster: Cluster, root: 
     assert root.call(wanted, 11).error_code == 0
     assert count(cluster, expires + "consumer") - before == 1
     assert count(cluster, expires + "follower") == 0
+
+
+def test_a_fetch_counts_once_however_often_it_looks(cluster: Cluster, root: FramePeer) -> None:
+    cluster.create_topic("growing")
+    records = len(batch(100))
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+    topics = [{"topic": "growing", "partitions": [partition]}]
+    wanted = build(ApiKey.FETCH, max_wait_ms=20_000, min_bytes=3 * records, topics=topics)
+    waits = "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize,delayedOperation=Fetch"
+    with FramePeer(port_of(cluster, LOGIN)) as reader:
+        reader.login("root")
+        reader.send(wanted, 11)
+        assert until(lambda: bean(cluster, waits)["Value"], lambda size: size == 1)
+        for _ in range(3):
+            assert produce(root, "growing", batch(100)) == 0
+        _, answer = reader.receive(wanted, 11)
+    assert len(answer.responses[0].partitions[0].records) == 3 * records
+    assert count(cluster, TOPICS + "TotalFetchRequestsPerSec,topic=growing") == 1
+    assert count(cluster, TOPICS + "BytesOutPerSec,topic=growing") == 3 * records

@@ -102,7 +102,6 @@ class _ConsumerReading(Reading):
         partition = self._replica(wanted.topic, request.partition, request.current_leader_epoch)
         self.check_topic(wanted, partition)
         self._found.append(partition)
-        self.ctx.node.metrics.topics.of(wanted.topic).fetch_requests.count += 1
         log = partition.log
         answer.high_watermark = log.high_watermark
         answer.last_stable_offset = log.last_stable_offset
@@ -134,6 +133,9 @@ class _ConsumerReading(Reading):
         """Give the answer; an incremental one holds only what is new."""
         plan, node = self.plan, self.ctx.node
         pairs = list(zip(self.wanted, answers, strict=True))
+        for wanted, answer in pairs:
+            if not answer.error_code:
+                node.metrics.topics.of(wanted.topic).fetch_requests.count += 1
         if plan.session is not None:
             news = [(w, a) for w, a in pairs if w.worth_telling(a)]
             if plan.incremental:

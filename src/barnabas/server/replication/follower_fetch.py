@@ -63,7 +63,6 @@ class FollowerReading(Reading):
         partition.check_follower(self._replica_id, self._broker_epoch, request.current_leader_epoch)
         if isinstance(wanted, Watched):
             wanted.watch(partition)
-        node.metrics.topics.of(wanted.topic).fetch_requests.count += 1
         log = partition.log
         answer.high_watermark = log.high_watermark
         answer.last_stable_offset = log.last_stable_offset
@@ -91,8 +90,10 @@ class FollowerReading(Reading):
         """Give the answer, and let rest what the follower has all of."""
         pairs = list(zip(self.wanted, answers, strict=True))
         told = [(w, a) for w, a in pairs if w.worth_telling(a) or not self.plan.incremental]
-        replicas = self.ctx.node.replicas
+        replicas, topics = self.ctx.node.replicas, self.ctx.node.metrics.topics
         for wanted, answer in pairs:
+            if not answer.error_code:
+                topics.of(wanted.topic).fetch_requests.count += 1
             if self._rests(wanted, answer):
                 self._session.settled(wanted)
             if answer.records:
