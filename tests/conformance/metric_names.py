@@ -105,10 +105,6 @@ MISSING: Final = (
     Known(r".* kafka\.server:app-info:\{id\}#CommitId", "an installed package does not know its commit"),
     # --- what could be measured, and is not yet
     Known(r".* kafka\.server:plugins:\{class,config,role\}", "decisions of the authorizer are not counted (KIP-877)"),
-    Known(
-        r"broker kafka\.log:LogCleaner:max-compaction-delay-secs\{\}",
-        "how long a log has been due for compaction is not measured",
-    ),
 )
 """What Kafka shows and we do not."""
 

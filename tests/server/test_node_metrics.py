@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.model.topic_partition import TopicPartition as Tp
 from barnabas.testing.cluster import Cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -223,3 +224,28 @@ def test_a_fetch_counts_once_however_often_it_looks(cluster: Cluster, root: Fram
     assert len(answer.responses[0].partitions[0].records) == 3 * records
     assert count(cluster, TOPICS + "TotalFetchRequestsPerSec,topic=growing") == 1
     assert count(cluster, TOPICS + "BytesOutPerSec,topic=growing") == 3 * records
+
+
+def test_the_cleaner_says_what_it_has_done_and_has_to_do(cluster: Cluster, root: FramePeer) -> None:
+    cluster.create_topic("compacted", cleanup__policy="compact", min__cleanable__dirty__ratio="0.1")
+    for _ in range(4):
+        assert produce(root, "compacted", batch(1_000, b"key")) == 0
+
+    async def roll(_: object) -> None:
+        found = cluster.node.log_dirs.get(Tp("compacted", 0))
+        assert found is not None
+        found.roll()
+
+    async def clean(_: object) -> None:
+        assert len(cluster.node.log_dirs.clean_pass()) == 1
+
+    manager, cleaner = "kafka.log:type=LogCleanerManager,name=", "kafka.log:type=LogCleaner,name="
+    cluster.run(roll)
+    cluster.run(clean)
+    assert bean(cluster, manager + "max-dirty-percent") == {"Value": 0}
+    assert bean(cluster, manager + "time-since-last-run-ms")["Value"] >= 0
+    assert bean(cluster, cleaner + "cleaner-recopy-percent") == {"Value": 25}
+    assert bean(cluster, cleaner + "max-compaction-delay-secs") == {"Value": 0}
+    directory = str(cluster.node.log_dirs.directories[0].path)
+    for name in ("uncleanable-partitions-count", "uncleanable-bytes"):
+        assert bean(cluster, f"{manager}{name},logDirectory={directory}") == {"Value": 0}

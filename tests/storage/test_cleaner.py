@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.storage.cleaner import Cleaner, CleanerSettings, CleaningAbortedError, CleaningResult
-from barnabas.storage.cleaner_schedule import assess, filthiest
+from barnabas.storage.cleaner_schedule import assess, assessed, filthiest
 from barnabas.storage.log import Log
 from barnabas.storage.log_validator import AppendOrigin
 from barnabas.wire.errors import ApiError
@@ -239,16 +239,16 @@ def test_the_dirty_ratio_decides() -> None:
     assert assess(log, NOW_MS).ratio == 1.0
     log.cleaner_offset = log.segments[-2].base_offset
     assert assess(log, NOW_MS).ratio < 0.5
-    assert filthiest([log], NOW_MS) is None
+    assert filthiest(assessed([log], NOW_MS)) is None
     log.cleaner_offset = log.segments[1].base_offset
-    assert filthiest([log], NOW_MS) is not None
+    assert filthiest(assessed([log], NOW_MS)) is not None
 
 
 def test_max_compaction_lag_forces_it_and_min_holds_it_back() -> None:
     bench = Bench(config={**COMPACT, "min.cleanable.dirty.ratio": "1", "max.compaction.lag.ms": "60000"})
     log = dirty_log(bench)
-    assert filthiest([log], NOW_MS + 60_000) is None
-    assert filthiest([log], NOW_MS + 60_001) is not None
+    assert filthiest(assessed([log], NOW_MS + 60_000)) is None
+    assert filthiest(assessed([log], NOW_MS + 60_001)) is not None
     log.update_config(Bench(config={**COMPACT, "min.compaction.lag.ms": "20000"}).open().config)
     chosen = assess(log, NOW_MS + 29_000)
     second = next(s for s in log.segments if s.largest_timestamp > NOW_MS + 9000)

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Final
 
 from barnabas.model.metrics import Bean, Metrics, Timer, Value, mbean
-from barnabas.storage.cleaner_schedule import assess
+from barnabas.storage.cleaner_schedule import LogToClean, assess
 from barnabas.storage.environment import LogEnvironment
 from barnabas.storage.log import Log
 from barnabas.storage.log_dir import LogDir
@@ -97,6 +97,7 @@ def publish_cleaner(registry: Metrics, log_dirs: LogDirs) -> None:
     cleaner("max-clean-time-secs", lambda: int(compaction.last.seconds))
     cleaner("cleaner-recopy-percent", lambda: int(100 * compaction.last.kept))
     cleaner("max-buffer-utilization-percent", lambda: int(100 * compaction.last.map_use))
+    cleaner("max-compaction-delay-secs", lambda: compaction.overdue_ms // 1000)
     # A pass that comes to an end by a defect takes the node with it, so a node that can be asked has none.
     cleaner("DeadThreadCount", lambda: 0)
 
@@ -104,7 +105,7 @@ def publish_cleaner(registry: Metrics, log_dirs: LogDirs) -> None:
         registry.gauge(mbean("kafka.log", type="LogCleanerManager", name=name, **tags), read)
 
     manager("time-since-last-run-ms", lambda: NEVER if (at := compaction.ran_ms) is None else clock.now_ms() - at)
-    manager("max-dirty-percent", lambda: int(100 * max((share for share, _ in _all_dirt(log_dirs)), default=0)))
+    manager("max-dirty-percent", lambda: int(100 * compaction.dirtiest))
 
     def uncleanable(directory: LogDir) -> list[Log]:
         return [log for log in log_dirs.logs_in(directory) if log.topic_partition in compaction.uncleanable]
@@ -114,20 +115,16 @@ def publish_cleaner(registry: Metrics, log_dirs: LogDirs) -> None:
         manager("uncleanable-partitions-count", lambda d=directory: len(uncleanable(d)), logDirectory=path)  # type: ignore[misc]
         manager(
             "uncleanable-bytes",
-            lambda d=directory: sum(_dirt(log, log_dirs)[1] for log in uncleanable(d)),  # type: ignore[misc]
+            lambda d=directory: sum(one.cleanable_bytes for one in _assess(uncleanable(d), log_dirs)),  # type: ignore[misc]
             logDirectory=path,
         )
 
 
-def _all_dirt(log_dirs: LogDirs) -> list[tuple[float, int]]:
-    logs = list(log_dirs.logs.values())
-    return [_dirt(log, log_dirs) for log in logs if log.config.compact and not log.is_offline]
-
-
-def _dirt(log: Log, log_dirs: LogDirs) -> tuple[float, int]:
-    """Give the share of a log that could be compacted now, from 0 to 1, and its bytes."""
-    try:
-        found = assess(log, log_dirs.env.clock.now_ms())
-    except (ApiError, OSError):
-        return 0.0, 0  # it is just being closed or deleted
-    return found.ratio, found.cleanable_bytes
+def _assess(logs: Iterable[Log], log_dirs: LogDirs) -> Iterator[LogToClean]:
+    """Give what of these logs could be compacted now; one that is just being closed or deleted is left out."""
+    now_ms = log_dirs.env.clock.now_ms()
+    for log in logs:
+        try:
+            yield assess(log, now_ms)
+        except (ApiError, OSError):
+            continue

@@ -10,14 +10,20 @@ from barnabas.storage.segment import Segment
 
 
 class LogToClean(NamedTuple):
-    """A log and the stretch of it to clean. must: its oldest dirty record waits longer than max.compaction.lag.ms."""
+    """A log and the stretch of it to clean. overdue_ms: by how much its oldest dirty record has waited longer than
+    max.compaction.lag.ms."""
 
     log: Log
     first_dirty: int
     first_uncleanable: int
     cleanable_bytes: int
     total_bytes: int
-    must: bool
+    overdue_ms: int
+
+    @property
+    def must(self) -> bool:
+        """Say whether it is to be cleaned however little of it is dirty."""
+        return self.overdue_ms > 0
 
     @property
     def ratio(self) -> float:
@@ -25,17 +31,20 @@ class LogToClean(NamedTuple):
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
 
 
-def filthiest(logs: Iterable[Log], now_ms: int) -> LogToClean | None:
+def filthiest(logs: Iterable[LogToClean]) -> LogToClean | None:
     """Give the log most in need of cleaning; None when none needs it."""
     found = None
-    for log in logs:
-        if not log.config.compact:
-            continue
-        candidate = assess(log, now_ms)
-        due = candidate.ratio > log.config.min_cleanable_dirty_ratio or (candidate.must and candidate.cleanable_bytes)
+    for candidate in logs:
+        minimum = candidate.log.config.min_cleanable_dirty_ratio
+        due = candidate.ratio > minimum or (candidate.must and candidate.cleanable_bytes)
         if due and (found is None or candidate.ratio > found.ratio):
             found = candidate
     return found
+
+
+def assessed(logs: Iterable[Log], now_ms: int) -> list[LogToClean]:
+    """Give what could be cleaned now of those of `logs` that are compacted at all."""
+    return [assess(log, now_ms) for log in logs if log.config.compact]
 
 
 def assess(log: Log, now_ms: int) -> LogToClean:
@@ -50,7 +59,7 @@ def assess(log: Log, now_ms: int) -> LogToClean:
     uncleanable = log.segments.from_offset(max(dirty, limit))[0].base_offset
     cleanable = sum(s.size for s in log.segments.between(min(dirty, uncleanable), uncleanable))
     clean = sum(s.size for s in log.segments.between(0, dirty) if s.base_offset < dirty)
-    return LogToClean(log, dirty, uncleanable, cleanable, clean + cleanable, _overdue(log, sealed, now_ms))
+    return LogToClean(log, dirty, uncleanable, cleanable, clean + cleanable, _overdue_ms(log, sealed, now_ms))
 
 
 def _too_young(log: Log, sealed: list[Segment], now_ms: int) -> list[int]:
@@ -60,6 +69,6 @@ def _too_young(log: Log, sealed: list[Segment], now_ms: int) -> list[int]:
     return [s.base_offset for s in sealed if s.largest_timestamp > now_ms - lag][:1]
 
 
-def _overdue(log: Log, sealed: list[Segment], now_ms: int) -> bool:
+def _overdue_ms(log: Log, sealed: list[Segment], now_ms: int) -> int:
     first = min((t for s in sealed if (t := s.first_batch_timestamp) > 0), default=None)
-    return first is not None and first < now_ms - log.config.max_compaction_lag_ms
+    return 0 if first is None else max(0, now_ms - log.config.max_compaction_lag_ms - first)

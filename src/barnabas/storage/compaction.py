@@ -10,7 +10,7 @@ import structlog
 
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.storage.cleaner import Cleaner, CleanerSettings, CleaningAbortedError, CleaningResult
-from barnabas.storage.cleaner_schedule import LogToClean, filthiest
+from barnabas.storage.cleaner_schedule import LogToClean, assessed, filthiest
 from barnabas.storage.log import Log
 from barnabas.wire.errors import ApiError, ProtocolError
 
@@ -28,13 +28,16 @@ class LastCleaning:
 
 class Compaction:
     """cleaned: told each log after it was compacted. uncleanable: the logs given up, until the next start; ran_ms: when
-    the logs were last looked through, by the time given then; None before the first time."""
+    the logs were last looked through, by the time given then, None before the first time; dirtiest, overdue_ms: the
+    largest dirty share and the longest delay that were found then among the logs that are left."""
 
     def __init__(self, cleaned: Callable[[Log], None]) -> None:
         self._cleaned = cleaned
         self.uncleanable: set[TopicPartition] = set()
         self.last = LastCleaning()
         self.ran_ms: int | None = None
+        self.dirtiest = 0.0
+        self.overdue_ms = 0
 
     def run(self, logs: Mapping[TopicPartition, Log], now_ms: int, settings: CleanerSettings) -> list[CleaningResult]:
         """Compact each log that needs it, once; gives what was done."""
@@ -43,7 +46,10 @@ class Compaction:
         done = set(self.uncleanable)
         while True:
             usable = [one for tp, one in list(logs.items()) if tp not in done and not one.is_offline]
-            chosen = filthiest(usable, now_ms)
+            found = assessed(usable, now_ms)
+            self.dirtiest = max((one.ratio for one in found), default=0.0)
+            self.overdue_ms = max((one.overdue_ms for one in found), default=0)
+            chosen = filthiest(found)
             if chosen is None:
                 return results
             done.add(chosen.log.topic_partition)
