@@ -54,8 +54,60 @@ def test_the_file_is_kafkas_and_reads_back() -> None:
     made = LeaderEpochs.load(fs, DIR)
     made.assign(0, 0)
     made.assign(3, 17)
+    made.save()
     assert fs.read_bytes(DIR / "leader-epoch-checkpoint") == b"0\n2\n0 0\n3 17\n"
     assert LeaderEpochs.load(fs, DIR).entries == [(0, 0), (3, 17)]
+
+
+def test_a_new_epoch_reaches_the_disk_with_its_first_records() -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs(DIR)
+    written: list[Path] = []
+    fs.fault = lambda operation, path: written.append(path) if operation == "rename" else None
+    made = LeaderEpochs.load(fs, DIR)
+    for epoch in range(1000):
+        made.assign(epoch, 0)
+    made.truncate_from_end(0)
+    made.assign(1000, 0)
+    made.sync(0)
+    assert written == []
+    made.sync(1)
+    made.assign(1001, 1)
+    made.sync(1)
+    assert len(written) == 1
+    assert LeaderEpochs.load(fs, DIR).entries == [(1000, 0)]
+    made.sync(2)
+    assert LeaderEpochs.load(fs, DIR).entries == made.entries == [(1000, 0), (1001, 1)]
+
+
+def test_an_epoch_that_contradicts_the_file_is_written_at_once() -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs(DIR)
+    made = LeaderEpochs.load(fs, DIR)
+    made.assign(1, 0)
+    made.assign(7, 20)
+    made.save()
+    made.assign(3, 12)
+    assert LeaderEpochs.load(fs, DIR).entries == [(1, 0), (3, 12)]
+    made.assign(4, 15)
+    assert LeaderEpochs.load(fs, DIR).entries == [(1, 0), (3, 12)]
+    assert made.truncate_from_end(15) is False
+    assert made.truncate_from_end(12) is True
+
+
+def test_an_epoch_before_what_was_flushed_is_written_at_once() -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs(DIR)
+    made = LeaderEpochs.load(fs, DIR, recovery_point=10)
+    made.assign(1, 5)
+    assert LeaderEpochs.load(fs, DIR).entries == [(1, 5)]
+    made.assign(2, 10)
+    assert LeaderEpochs.load(fs, DIR).entries == [(1, 5)]
+    made.sync(20)
+    made.assign(3, 19)
+    assert LeaderEpochs.load(fs, DIR).entries == [(1, 5), (2, 10), (3, 19)]
+    made.assign(4, 20)
+    assert LeaderEpochs.load(fs, DIR).entries == [(1, 5), (2, 10), (3, 19)]
 
 
 def test_a_damaged_file_is_reported() -> None:

@@ -196,6 +196,8 @@ class LogFiles:
             if not self._identity_synced:
                 partition_metadata.sync(self.env.fs, self.dir)
                 self._identity_synced = True
+            # From here on the batches before `end` are not looked at when the log is opened after a crash.
+            self.leader_epochs.sync(end)
             for snapshot in snapshots:
                 self._snapshots.flush(snapshot)
             segments = self.segments.between(start, end)

@@ -85,7 +85,7 @@ class _Loader:
     def load(self, topic_id: Uuid | None) -> Log:
         """Give the opened log."""
         _clear_leftovers(self.fs, self.directory)
-        self.epochs = LeaderEpochs.load(self.fs, self.directory)
+        self.epochs = LeaderEpochs.load(self.fs, self.directory, self.recovery_point)
         before = self.epochs.entries
         names = self.fs.listdir(self.directory)
         self.snapshots = ProducerSnapshots(self.fs, self.directory, names)
