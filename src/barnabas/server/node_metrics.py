@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from barnabas.model.metrics import Metrics, Value, mbean
+from barnabas.net.client import SOFTWARE_VERSION
 from barnabas.server.log_metrics import FlushTimes, publish_cleaner, publish_directories, publish_logs
 from barnabas.server.loop_metrics import publish_loop_metrics
 from barnabas.server.network.metrics import ListenerMetrics
@@ -44,9 +44,9 @@ def publish_node_metrics(node: Node) -> None:
     gauge = registry.gauge
     gauge(mbean("kafka.server", type="Authorizer", name="AclCount"), partial(_acl_count, node))
     info = mbean("kafka.server", type="app-info", id=str(config.node_id))
-    started_ms, release = registry.clock.now_ms(), version("barnabas")
+    started_ms = registry.clock.now_ms()
     gauge(info, lambda: started_ms, "StartTimeMs")
-    gauge(info, lambda: release, "Version")
+    gauge(info, lambda: SOFTWARE_VERSION, "Version")
     servers = {"KafkaServer": node.broker is not None, "ControllerServer": config.is_controller}
     for server in (name for name, is_one in servers.items() if is_one):
         gauge(mbean("kafka.server", type=server, name="ClusterId"), lambda: node.cluster_id)
