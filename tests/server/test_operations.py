@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.model.topic_partition import TopicPartition as Tp
 from barnabas.net.dev_ca import DevCa
@@ -241,6 +242,8 @@ def test_measurements_are_served_over_http(cluster: Cluster, root: FramePeer) ->
     text = connection.getresponse().read().decode()
     assert 'topic="measured"' in text
     assert "kafka_coordinator_group_groupmetadatamanager_numgroups" in text.lower()
+    samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
+    assert len({(s.name, frozenset(s.labels.items())) for s in samples}) == len(samples) > 500
     connection.request("GET", "/jmx?qry=kafka.coordinator.group:*")
     beans = {bean["name"]: bean for bean in json.loads(connection.getresponse().read())["beans"]}
     assert "kafka.coordinator.group:type=GroupMetadataManager,name=NumOffsets" in beans
