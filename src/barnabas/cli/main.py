@@ -32,7 +32,9 @@ COMMANDS: Final = (
     Command("storage", "barnabas.cli.storage", "Format data directories, and look into them."),
     Command("topics", "barnabas.cli.topics", "Create, list, show, grow and delete topics."),
     Command("configs", "barnabas.cli.configs", "Show and change settings."),
-    Command("acls", "barnabas.cli.acls", "List, add and remove rules of who may do what."),
+    Command(
+        "acls", "barnabas.cli.acls", "List, add, remove, explain and check rules of who may do what."
+    ),
     Command("users", "barnabas.cli.users", "Create, list and delete users; set their quotas."),
     Command("produce", "barnabas.cli.produce", "Write lines to a topic."),
     Command("consume", "barnabas.cli.consume", "Print the records of topics."),
@@ -83,7 +85,9 @@ def _not_loaded() -> None:
 def _load(app: typer.Typer, command: Command) -> None:
     module = import_module(command.module)
     if hasattr(module, "app"):
-        app.add_typer(module.app, name=command.name, help=command.help)
+        own = module.app.registered_callback
+        told = None if own is None or own.callback is None else own.callback.__doc__
+        app.add_typer(module.app, name=command.name, help=told or command.help)
     else:
         # The list shows the one line of the table; the tool's own help is its docstring, examples and all.
         app.command(command.name)(module.command)

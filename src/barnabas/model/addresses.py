@@ -21,6 +21,15 @@ def host_text(host: str) -> str:
     return _ipv6_text(address) + percent + scope
 
 
+def is_address(host: str) -> bool:
+    """Say whether the text is an IP address, in whatever spelling."""
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
 def _ipv6_text(address: IPv6Address) -> str:
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)

@@ -1,4 +1,4 @@
-"""`barnabas acls`: kafka-acls with its flags."""
+"""`barnabas acls`: kafka-acls with its flags; why somebody may or may not, and what is wrong with the rules."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from barnabas.cli.acls.explain import explain
 from barnabas.cli.acls.flags import (
     AclFlags,
     bindings_to_add,
@@ -15,7 +16,16 @@ from barnabas.cli.acls.flags import (
     operation_text,
     resource_text,
 )
-from barnabas.cli.connection import Bootstrap, CommandConfig, client_config, exactly_one, report_failures, run_admin
+from barnabas.cli.acls.lint import lint
+from barnabas.cli.connection import (
+    Bootstrap,
+    CommandConfig,
+    Connection,
+    client_config,
+    exactly_one,
+    report_failures,
+    run_admin,
+)
 from barnabas.cli.errors import CliError
 from barnabas.cli.tables import Output, OutputFormat, show, show_json
 from barnabas.client.admin import Admin
@@ -23,8 +33,12 @@ from barnabas.model.acl import AclBinding
 
 _Names = list[str] | None
 
+app = typer.Typer()
 
+
+@app.callback(invoke_without_command=True)
 def command(
+    ctx: typer.Context,
     bootstrap_server: Bootstrap = None,
     command_config: CommandConfig = None,
     add: Annotated[bool, typer.Option("--add", help="Add rules.")] = False,
@@ -57,7 +71,7 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Do not ask before removing.")] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List, add and remove rules of who may do what, as kafka-acls does.
+    """List, add and remove rules of who may do what, as kafka-acls does; explain answers, and find faults in rules.
 
     Examples:
 
@@ -65,7 +79,13 @@ def command(
       --topic flights --group reports
 
       barnabas acls --bootstrap-server localhost:9092 --list --principal User:alice
+
+      barnabas acls explain --bootstrap-server localhost:9092 --principal User:alice --host 10.0.0.7
+      --operation read --topic flights
     """
+    ctx.obj = Connection(bootstrap_server, None, command_config)
+    if ctx.invoked_subcommand is not None:
+        return
     action = exactly_one({"--list": list_, "--add": add, "--remove": remove})
     flags = AclFlags(
         topics=topic or [],
@@ -103,6 +123,10 @@ def command(
         if not force and not typer.confirm("Remove the rules that match?", err=True):
             raise CliError("Nothing was removed.")
         _print(run_admin(config, lambda a: a.delete_acls(wanted), needs="Alter on the cluster"), output)
+
+
+app.command("explain")(explain)
+app.command("lint")(lint)
 
 
 def _about(binding: AclBinding) -> str:

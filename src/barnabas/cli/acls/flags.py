@@ -62,12 +62,14 @@ class AclFlags:
 
 def bindings_to_add(flags: AclFlags) -> list[AclBinding]:
     """Give the rules that --add asks for; CliError when the flags do not make any."""
-    pattern_type = _enum(PatternType, flags.pattern_type, "--resource-pattern-type")
+    pattern_type = member_of(PatternType, flags.pattern_type, "--resource-pattern-type")
     if pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise CliError("--resource-pattern-type: a new rule is literal or prefixed.")
     if not flags.allow_principals and not flags.deny_principals:
         raise CliError("Say for whom: --allow-principal or --deny-principal User:NAME.")
     wanted = _wanted(flags)
+    for kind, _, operation in wanted:
+        check_operation(kind, operation)
     return [
         AclBinding(ResourcePattern(kind, name, _pattern(kind, pattern_type)), who, host, operation, permission)
         for kind, name, operation in wanted
@@ -84,7 +86,7 @@ def filters_to_remove(flags: AclFlags) -> list[AclBindingFilter]:
 
 def filters_of(flags: AclFlags, *, listing: bool) -> list[AclBindingFilter]:
     """Give the filters that the flags describe. listing: principals and operations do not matter."""
-    pattern_type = _enum(PatternType, flags.pattern_type, "--resource-pattern-type")
+    pattern_type = member_of(PatternType, flags.pattern_type, "--resource-pattern-type")
     resources: list[tuple[ResourceType, str | None]] = [*flags.resources] or [(ResourceType.ANY, None)]
     if listing:
         kind_of = pattern_type if flags.resources else PatternType.ANY
@@ -101,20 +103,21 @@ def filters_of(flags: AclFlags, *, listing: bool) -> list[AclBindingFilter]:
     ]
 
 
+def check_operation(kind: ResourceType, operation: AclOperation) -> None:
+    """Raise CliError for an operation that nobody does to such a resource."""
+    if operation is not AclOperation.ALL and operation not in SUPPORTED_OPERATIONS[kind]:
+        allowed = ", ".join(sorted(map(operation_text, SUPPORTED_OPERATIONS[kind])))
+        raise CliError(
+            f"--operation {operation_text(operation)}: cannot be done to a {resource_text(kind)}; want All, {allowed}."
+        )
+
+
 def _wanted(flags: AclFlags) -> list[tuple[ResourceType, str, AclOperation]]:
     if flags.producer or flags.consumer:
         return _convenient(flags)
     if not flags.resources:
         raise CliError("Say on what: --topic, --group, --cluster, --transactional-id ...")
-    operations = [_enum(AclOperation, text, "--operation") for text in flags.operations or ["All"]]
-    for kind, _ in flags.resources:
-        for operation in operations:
-            if operation is not AclOperation.ALL and operation not in SUPPORTED_OPERATIONS[kind]:
-                allowed = ", ".join(sorted(map(operation_text, SUPPORTED_OPERATIONS[kind])))
-                raise CliError(
-                    f"--operation {operation_text(operation)}: cannot be done to a {resource_text(kind)}; "
-                    f"want All, {allowed}."
-                )
+    operations = [member_of(AclOperation, text, "--operation") for text in flags.operations or ["All"]]
     return [(kind, name, operation) for kind, name in flags.resources for operation in operations]
 
 
@@ -151,7 +154,7 @@ def _who(flags: AclFlags) -> list[tuple[str, str, AclPermissionType]]:
     if flags.deny_hosts and not denied:
         raise CliError("--deny-host goes with --deny-principal.")
     return [
-        (_principal(who), host.strip(), permission)
+        (str(principal_from(who)), host.strip(), permission)
         for principals, hosts, permission in (
             (allowed, flags.allow_hosts or [WILDCARD], AclPermissionType.ALLOW),
             (denied, flags.deny_hosts or [WILDCARD], AclPermissionType.DENY),
@@ -161,9 +164,10 @@ def _who(flags: AclFlags) -> list[tuple[str, str, AclPermissionType]]:
     ]
 
 
-def _principal(text: str) -> str:
+def principal_from(text: str) -> KafkaPrincipal:
+    """Give the principal that a flag's text spells; CliError when it spells none."""
     try:
-        return str(KafkaPrincipal.parse(text.strip()))
+        return KafkaPrincipal.parse(text.strip())
     except ValueError as e:
         raise CliError(f"{e}.") from None
 
@@ -185,7 +189,8 @@ def resource_text(kind: ResourceType) -> str:
     return kind.name
 
 
-def _enum(kind: type[E], text: str, flag: str) -> E:
+def member_of(kind: type[E], text: str, flag: str) -> E:
+    """Give the member that a flag's text names, in whatever case and with or without dashes; CliError for none."""
     wanted = text.strip().replace("_", "").replace("-", "").lower()
     for member in kind:
         if member.name.replace("_", "").lower() == wanted and member.name != "UNKNOWN":

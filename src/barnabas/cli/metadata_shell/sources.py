@@ -9,7 +9,6 @@ from typing import Final, Protocol
 
 from barnabas.cli.dump_log.segment import mapped
 from barnabas.cli.errors import CliError
-from barnabas.cli.metadata_shell.reading import Reading
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.model.topic_partition import OffsetAndEpoch
@@ -36,6 +35,24 @@ _OTHER_EPOCH: Final = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOW
 _MOVED: Final = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.BROKER_NOT_AVAILABLE}
 )
+
+
+class Reading(Protocol):
+    """What takes in a metadata log, from the begin on or from a snapshot."""
+
+    @property
+    def end(self) -> int:
+        """The offset behind what was read."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the last record that was read."""
+
+    def read_snapshot(self, data: Buffer, snapshot: OffsetAndEpoch) -> None:
+        """Take a whole snapshot in place of all that was read; ProtocolError when it is damaged."""
+
+    def read_log(self, data: Buffer, high_watermark: int | None = None) -> None:
+        """Take the batches of a stretch of the log, up to `high_watermark`; what is known is skipped."""
 
 
 class Source(Protocol):

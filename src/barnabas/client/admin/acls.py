@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from barnabas.client.admin.outcome import ClusterAdmin, check, refusal
+from barnabas.core.authorizer.standard import StandardAuthorizer
 from barnabas.model.acl import (
     AclBinding,
     AclBindingFilter,
@@ -14,6 +15,7 @@ from barnabas.model.acl import (
     ResourcePattern,
     ResourceType,
 )
+from barnabas.model.uuid import Uuid
 from barnabas.wire.errors import ApiError
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
@@ -44,6 +46,17 @@ class AclsAdmin(ClusterAdmin):
             for r in response.resources
             for a in r.acls
         ]
+
+    async def authorizer(
+        self, super_users: Iterable[str] = (), *, allow_everyone_if_no_acl: bool = False
+    ) -> StandardAuthorizer:
+        """Give an authorizer with the cluster's rules, to be asked here and explained (`core.authorizer.explain`).
+
+        DescribeAcls tells neither the ids of rules nor super users nor the default: ids are made up, the others are
+        what is given.
+        """
+        rules = dict.fromkeys(await self.describe_acls(AclBindingFilter()))
+        return StandardAuthorizer(frozenset(super_users), allow_everyone_if_no_acl).with_acls(numbered(rules))
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> list[ApiError | None]:
         """Add rules; give how each went, in the same order."""
@@ -102,6 +115,11 @@ class AclsAdmin(ClusterAdmin):
                     )
                 )
         return removed
+
+
+def numbered(rules: Iterable[AclBinding]) -> dict[Uuid, AclBinding]:
+    """Give rules whose ids nobody told under ids of our own: 1, 2, 3 ..."""
+    return {Uuid(number.to_bytes(16, "big")): rule for number, rule in enumerate(rules, 1)}
 
 
 def _binding(

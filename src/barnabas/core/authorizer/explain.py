@@ -26,6 +26,7 @@ from barnabas.core.authorizer.standard import (
 from barnabas.model.acl import (
     WILDCARD,
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     PatternType,
@@ -44,6 +45,11 @@ class Question(NamedTuple):
     operation: AclOperation
     resource_type: ResourceType
     name: str
+
+    @property
+    def covering(self) -> AclBindingFilter:
+        """Which rules are enough to answer it: those whose pattern covers the resource (KIP-290's MATCH)."""
+        return AclBindingFilter(self.resource_type, self.name, PatternType.MATCH)
 
 
 class Effect(StrEnum):
