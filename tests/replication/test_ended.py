@@ -25,12 +25,12 @@ PATIENT = {
 LEVELS = {"share.version": 0, "streams.version": 0, "transaction.version": 0}
 
 
-def create(cluster: NodesCluster[NodeProcess], topic: str, *replicas: int) -> None:
+def create(cluster: NodesCluster[NodeProcess], topic: str, *replicas: int, by: NodeProcess | None = None) -> None:
     async def made(admin: Admin) -> None:
         [error] = (await admin.create_topics([NewTopic(topic, assignments={0: list(replicas)})])).values()
         assert error is None
 
-    cluster.ask(made)
+    cluster.ask(made, by.bootstrap if by is not None else "")
 
 
 def leader(cluster: NodesCluster[NodeProcess], topic: str, witness: NodeProcess) -> int:
@@ -105,3 +105,14 @@ def test_a_broker_that_was_started_anew_while_controllers_changed_is_let_in(tmp_
         broker.kill()  # nobody was there to notice
         cluster.start()
         create(cluster, "again", 1)
+
+
+def test_a_new_controller_notices_as_well(tmp_path: Path) -> None:
+    rarely = {**PATIENT, "broker.heartbeat.interval.ms": "120000"}
+    with ProcessCluster(tmp_path, controllers=3, brokers=2, plaintext=True, properties=rarely) as cluster:
+        create(cluster, "led", 1, 2)
+        cluster.active_controller().kill()
+        for name in ("another", "and-another"):  # its successor has heard of broker 1, which forwards these
+            create(cluster, name, 2, 1, by=cluster.node(1))
+        cluster.node(1).kill()
+        cluster.wait_for(lambda: leader(cluster, "led", cluster.node(2)), lambda node: node == 2, "its follower")

@@ -124,8 +124,15 @@ class Broker:
         node = self._node
         self._serves = True
         node.watch(self.lifecycle.run(), "heartbeats")
+        node.watch(self._greet_controllers(), "controllers")
         work = LogWork(passes(node.config, node.log_dirs), node.config["log.initial.task.delay.ms"])
         node.watch(work.run(), "log work")
+
+    async def _greet_controllers(self) -> None:
+        """Let a new controller hear of this broker at once; it notices the end of those that it has heard of."""
+        while True:
+            await self._node.leader_changed()
+            self.lifecycle.hurry()
 
     async def leave(self) -> None:
         """Give up leaderships and leave the cluster, as far as there is a controller to agree to it."""

@@ -23,8 +23,9 @@ from barnabas.wire.errors import ApiError
 
 log = structlog.get_logger("kafka.controller")
 
-_LOOKS_AFTER_S: Final = (0.0, 0.05, 0.1, 0.25)
-"""A process that ends closes its connections before or after its listeners: the first look may be too early."""
+_LOOKS_AFTER_S: Final = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
+"""A process that ends may close its listeners after its connections, on a busy machine long after. One that lives is
+heard of again before the last of these."""
 _LOOK_MS: Final = 1_000
 
 

@@ -142,7 +142,7 @@ class Node:
         self.channel: ForwardingChannel = ForwardingChannel(
             self,
             leader=self._active_controller,
-            leader_changed=self._leader_changed,
+            leader_changed=self.leader_changed,
             next_image=self.next_image,
             local=LocalChannel(self, self.controller_router) if self.controller_router is not None else None,
         )
@@ -374,7 +374,8 @@ class Node:
             return None
         return ActiveController(leader.node_id, leader.epoch, endpoint.host, endpoint.port)
 
-    async def _leader_changed(self) -> None:
+    async def leader_changed(self) -> None:
+        """Wait until another node, or none, leads the metadata quorum."""
         driver = await self.metadata.opened()
         await driver.leader_changed()
 
