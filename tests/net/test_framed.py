@@ -36,7 +36,7 @@ def framed(body: bytes) -> bytes:
 class Collector:
     """Keeps what comes; `react` may answer."""
 
-    react: Callable[[FramedConnection, bytes], None] = lambda connection, frame: None
+    react: Callable[[FramedConnection, bytes], object] = lambda connection, frame: None
     bound: int = 10_000_000
     frames: list[bytes] = field(default_factory=list)
     connection: FramedConnection | None = None
