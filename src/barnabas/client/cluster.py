@@ -105,6 +105,8 @@ class Cluster:
         self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
         self._channels: dict[int | HostPort, Channel] = {}
         self._opening: dict[int | HostPort, asyncio.Lock] = {}
+        self._misled: Channel | None = None
+        """To a node that did not find the controller; others are asked first."""
         self._settings: ChannelSettings | None = None
         self._refreshing = asyncio.Lock()
         self.reached = False
@@ -150,11 +152,12 @@ class Cluster:
 
     async def _some_channel(self) -> Channel:
         channels = [channel for channel in self._channels.values() if not channel.is_closed]
-        if channels:
-            return min(channels, key=lambda channel: channel.in_flight)
+        if fresh := [channel for channel in channels if channel is not self._misled]:
+            return min(fresh, key=lambda channel: channel.in_flight)
         why: Exception | None = None
         candidates: list[tuple[int | HostPort, str, int]] = [(n.id, n.host, n.port) for n in self.nodes.values()]
         random.shuffle(candidates)
+        candidates.sort(key=lambda candidate: candidate[0] in self._channels)
         candidates += [(server, server.host, server.port) for server in self.config.bootstrap]
         for key, host, port in candidates:
             try:
@@ -183,9 +186,11 @@ class Cluster:
         """Send a request to whichever node; lost connections are tried again until default.api.timeout.ms."""
 
         async def once() -> Any:
-            response = await (await self.any_channel()).call(request, **how)
+            channel = await self.any_channel()
+            response = await channel.call(request, **how)
             code = getattr(response, "error_code", 0)
             if code in _STALE_CONTROLLER:
+                self._misled = channel
                 raise ApiError(ErrorCode(code), getattr(response, "error_message", None))
             return response
 
