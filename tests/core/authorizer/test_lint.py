@@ -18,6 +18,7 @@ from barnabas.model.acl import (
     ResourcePattern,
     ResourceType,
 )
+from barnabas.model.principal import KafkaPrincipal
 from barnabas.model.uuid import Uuid
 
 from . import cases
@@ -186,12 +187,11 @@ def test_folding_keeps_different_names_apart() -> None:
 
 
 GROUP_NAMES = ("a", "ab", "abc", "b")
+PATTERN_TYPES = (PatternType.LITERAL, PatternType.PREFIXED)
 bindings = st.builds(
     AclBinding,
     st.one_of(
-        st.builds(
-            ResourcePattern, st.just(GROUP), st.sampled_from(GROUP_NAMES), st.sampled_from(list(PatternType)[3:])
-        ),
+        st.builds(ResourcePattern, st.just(GROUP), st.sampled_from(GROUP_NAMES), st.sampled_from(PATTERN_TYPES)),
         st.just(ResourcePattern(GROUP, "*")),
     ),
     st.sampled_from(("User:alice", "User:bob", "User:*")),
@@ -200,7 +200,7 @@ bindings = st.builds(
     st.sampled_from((ALLOW, ALLOW, DENY)),
 )
 QUESTIONS = [
-    cases.Question(cases.KafkaPrincipal("User", user), host, operation, GROUP, name)
+    cases.Question(KafkaPrincipal("User", user), host, operation, GROUP, name)
     for user in ("alice", "bob", "carol")
     for host in cases.HOSTS[:2]
     for operation in SUPPORTED_OPERATIONS[GROUP]
@@ -231,8 +231,7 @@ def test_without_all_that_may_go_every_answer_is_the_same(
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(bindings, max_size=8, unique=True), st.booleans())
-def test_what_is_left_decides_something(rules: list[AclBinding], allow_everyone: bool) -> None:
-    """Each rule that nothing was found about changes some answer, unless several others say together what it says."""
+def test_what_is_left_would_decide_something_alone(rules: list[AclBinding], allow_everyone: bool) -> None:
     numbered = {Uuid(bytes([7]) * 15 + bytes([n])): one for n, one in enumerate(rules)}
     faulty = {finding.id for finding in lint(numbered.items(), allow_everyone=allow_everyone)}
     for acl_id in numbered.keys() - faulty:

@@ -66,7 +66,7 @@ class Effect(StrEnum):
 class Considered:
     """One rule that covers the resource.
 
-    implied: it grants by an operation that implies the one asked for, or by ALL. reached: the authorizer came to it;
+    implied: it speaks of the operation by ALL, or grants by one that implies it. reached: the authorizer came to it;
     false behind the refusal that decided, and everywhere when a super user asks. decides: it is the rule that the
     audit line names.
     """
@@ -145,6 +145,7 @@ def smallest_rule(question: Question, permission: AclPermissionType) -> AclBindi
 
 
 _NO_OPERATIONS: Final = frozenset((AclOperation.UNKNOWN, AclOperation.ANY))
+_DECISIVE: Final = frozenset((Effect.REFUSES, Effect.GRANTS))
 _NO_TYPES: Final = frozenset((ResourceType.UNKNOWN, ResourceType.ANY))
 
 
@@ -156,7 +157,7 @@ def _considered(
     for acl_id, rule in _rules_on(authorizer, question):
         effect = _effect(rule, question)
         decides = rule == deciding
-        implied = effect is Effect.GRANTS and rule.operation is not question.operation
+        implied = effect in _DECISIVE and rule.operation is not question.operation
         yield Considered(acl_id, rule, effect, implied, reached, decides)
         if decides and not result.allowed:
             reached = False
