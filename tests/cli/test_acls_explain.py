@@ -96,7 +96,7 @@ def test_programs_get_all_of_it(barnabas: Barnabas, log: Path) -> None:
     )
     assert [(c["id"], c["effect"], c["decides"]) for c in told["considered"]] == [
         (str(acl_id(0)), "grants", False),
-        (str(acl_id(2)), "names another principal", False),
+        (str(acl_id(2)), "other principal", False),
         (str(acl_id(1)), "refuses", True),
     ]
     (change,) = told["changes"]

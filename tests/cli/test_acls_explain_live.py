@@ -136,6 +136,9 @@ def test_a_node_of_ours_live_and_by_its_files(
     by_files = files("--output", "json").json
     assert by_files["allowed"]
     assert {k: v for k, v in by_files["rule"].items() if k in granted["rule"]} == granted["rule"]
+    for where in (source, ("--metadata", str(barnabas_cluster.files.data))):
+        found = barnabas("acls", "lint", *where, "--super-users", f"User:{name}")
+        assert (found.code, "a super user passes before any rule" in found.out) == (1, True), found.err
     admin = asking(barnabas, "admin", name, *source)
     assert "Node 1 sets super.users and keeps the value to itself" in admin().out
     assert "a super user passes" in admin("--super-users", "User:admin").out

@@ -102,7 +102,8 @@ def _row(finding: Finding, known: KnownRules) -> dict[str, Any]:
         row |= {"id": str(finding.id), "offset": brought_text(known.brought[finding.id])}
     if finding.alike:
         row["rule"] += f" (and {finding.alike} more)"
-    why = "; ".join([finding.why, *map(rule_text, finding.because)])
+    because = "; ".join(map(rule_text, finding.because))
+    why = f"{finding.why}: {because}" if because else finding.why
     return row | {"why": why, "what_to_do": finding.advice}
 
 

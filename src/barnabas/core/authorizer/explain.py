@@ -57,9 +57,9 @@ class Effect(StrEnum):
 
     REFUSES = "refuses"
     GRANTS = "grants"
-    OTHER_PRINCIPAL = "names another principal"
-    OTHER_HOST = "names another host"
-    OTHER_OPERATION = "names another operation"
+    OTHER_PRINCIPAL = "other principal"
+    OTHER_HOST = "other host"
+    OTHER_OPERATION = "other operation"
 
 
 @dataclass(frozen=True, slots=True)
