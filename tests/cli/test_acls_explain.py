@@ -86,6 +86,7 @@ def test_an_answer_has_its_rule_with_id_and_offset(barnabas: Barnabas, log: Path
     assert "super.users is not told by this source" in told.out
 
 
+@pytest.mark.slow
 def test_programs_get_all_of_it(barnabas: Barnabas, log: Path) -> None:
     told = barnabas(*ASK, "--metadata", str(log), "--output", "json").json
     assert (told["allowed"], told["decided_by"]) == (False, "ACL")
@@ -103,6 +104,7 @@ def test_programs_get_all_of_it(barnabas: Barnabas, log: Path) -> None:
     assert (change["allowed_then"], change["add"], len(change["remove"])) == (True, None, 1)
 
 
+@pytest.mark.slow
 def test_super_users_and_the_default_come_from_flags_or_a_file(barnabas: Barnabas, log: Path, tmp_path: Path) -> None:
     flagged = barnabas(*ASK, "--metadata", str(log), "--super-users", "User:alice;User:root", "--output", "json").json
     assert (flagged["allowed"], flagged["decided_by"]) == (True, "SuperUser")
@@ -120,6 +122,7 @@ def test_super_users_and_the_default_come_from_flags_or_a_file(barnabas: Barnaba
     assert "super.users=a: 'a' is not a principal" in barnabas(*ASK, "--metadata", str(log), "--super-users", "a").err
 
 
+@pytest.mark.slow
 def test_removed_rules_and_what_was_called_off_do_not_count(barnabas: Barnabas, tmp_path: Path) -> None:
     records = [
         *adding(acl()),
@@ -136,6 +139,7 @@ def test_removed_rules_and_what_was_called_off_do_not_count(barnabas: Barnabas, 
     assert len(barnabas(*ASK, "--metadata", str(log), "--output", "json").json["considered"]) == 1
 
 
+@pytest.mark.slow
 def test_a_snapshot_names_itself_and_the_log_before_it_tells_more(barnabas: Barnabas, tmp_path: Path) -> None:
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir()
@@ -158,6 +162,7 @@ def test_a_snapshot_names_itself_and_the_log_before_it_tells_more(barnabas: Barn
     assert "begins at offset 2: rules that were made before it are missing" in alone.out
 
 
+@pytest.mark.slow
 def test_many_rules_of_others_are_counted(barnabas: Barnabas, tmp_path: Path) -> None:
     rules = [acl(principal=f"User:u{n}") for n in range(30)] + [acl()]
     log = write(tmp_path / f"{0:020d}.log", adding(*rules))
@@ -180,11 +185,13 @@ def test_many_rules_of_others_are_counted(barnabas: Barnabas, tmp_path: Path) ->
         (("--metadata", "/nowhere"), "Cannot read /nowhere"),
     ],
 )
+@pytest.mark.slow
 def test_questions_that_make_no_sense(barnabas: Barnabas, log: Path, instead: tuple[str, ...], told: str) -> None:
     asked = barnabas(*ASK, "--metadata", str(log), *instead)
     assert (asked.code, told in asked.err) == (1, True), asked.err
 
 
+@pytest.mark.slow
 def test_what_is_no_metadata_is_not_taken_for_no_rules(barnabas: Barnabas, tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("a=b\n" * 40)
@@ -193,6 +200,7 @@ def test_what_is_no_metadata_is_not_taken_for_no_rules(barnabas: Barnabas, tmp_p
     assert "Say where the rules are" in barnabas(*ASK).err
 
 
+@pytest.mark.slow
 def test_names_where_apache_kafka_decides_otherwise_are_pointed_out(barnabas: Barnabas, log: Path) -> None:
     ask = [*ASK[:-2], "--group", "#1"]
     assert "Apache Kafka 4.3 may answer otherwise" in barnabas(*ask, "--metadata", str(log)).out
@@ -221,6 +229,7 @@ def test_nothing_wrong_is_code_0_and_findings_are_code_1(barnabas: Barnabas, tmp
     assert "no line of kafka.authorizer.logger" in barnabas(*flags, "--audit-log", str(bad)).err
 
 
+@pytest.mark.slow
 def test_the_old_flags_of_the_tool_still_go_with_it(barnabas: Barnabas) -> None:
     assert "exactly one of --list, --add or --remove" in barnabas("acls").err
     assert "Say where the cluster is" in barnabas("acls", "--list").err

@@ -32,9 +32,7 @@ COMMANDS: Final = (
     Command("storage", "barnabas.cli.storage", "Format data directories, and look into them."),
     Command("topics", "barnabas.cli.topics", "Create, list, show, grow and delete topics."),
     Command("configs", "barnabas.cli.configs", "Show and change settings."),
-    Command(
-        "acls", "barnabas.cli.acls", "List, add, remove, explain and check rules of who may do what."
-    ),
+    Command("acls", "barnabas.cli.acls", "List, add, remove, explain and check rules of who may do what."),
     Command("users", "barnabas.cli.users", "Create, list and delete users; set their quotas."),
     Command("produce", "barnabas.cli.produce", "Write lines to a topic."),
     Command("consume", "barnabas.cli.consume", "Print the records of topics."),
