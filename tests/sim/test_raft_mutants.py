@@ -15,7 +15,7 @@ from .raft_histories import run_histories
 
 pytestmark = pytest.mark.sim
 
-PROMISES = "both lead|lacks committed|other data committed|what nobody committed|below what is committed|votes twice"
+PROMISES = "both lead|lacks committed|other data committed|what nobody committed|below what is committed|votes twice|cannot apply"
 
 refusal = voter_changes._refusal
 
@@ -49,7 +49,7 @@ def change_at_once(replica: Replica, cluster_id: str | None, key: ReplicaKey) ->
 @pytest.mark.parametrize(
     ("owner", "name", "mistake", "seed"),
     [
-        pytest.param(Leader, "_commit", commit_by_count_alone, 294, id="an-earlier-epoch-counts"),
+        pytest.param(Leader, "_commit", commit_by_count_alone, 92, id="an-earlier-epoch-counts"),
         pytest.param(voter_changes, "_refusal", change_upon_change, 17, id="voters-change-twice"),
         pytest.param(voter_changes, "_refusal", change_at_once, 69, id="voters-change-too-early"),
     ],

@@ -1,8 +1,13 @@
-"""A voter whose leader's address refuses connections: it asks for votes soon, and is stopped where the leader lives."""
+"""What a leader's address that refuses connections means.
+
+A voter asks for votes soon, and is stopped where the leader lives; an observer asks the other controllers who leads.
+"""
 
 from __future__ import annotations
 
-from barnabas.core.raft.absence import FIRST_TURN_MS, TURN_MS
+from typing import ClassVar
+
+from barnabas.core.raft.absence import ELSEWHERE_MS, FIRST_TURN_MS, TURN_MS
 from barnabas.core.raft.candidate import Candidate
 from barnabas.core.raft.election import ElectionState
 from barnabas.core.raft.follower import Follower
@@ -111,3 +116,75 @@ def test_who_follows_nobody_takes_no_notice() -> None:
     before = quorum.node.role
     quorum.node.absent(LEADER, quorum.now)
     assert quorum.node.role is before
+
+
+class Observer(Quorum):
+    """Node 1 as a broker: it votes nowhere, and knows the address of its leader and one other."""
+
+    bootstrap: ClassVar[tuple[Endpoint, ...]] = (LEADER, Endpoint("host2", 9002))
+
+
+def observing() -> tuple[Observer, Outgoing]:
+    """Give an observer, and the fetch that it has under way at its leader."""
+    observer = Observer(voters=0)
+    observer.node.request(1, begin(3, EPOCH), 1, "CONTROLLER", observer.now)
+    [under_way] = sent(observer)
+    assert under_way.to.endpoint == LEADER
+    return observer, under_way
+
+
+def led_by(leader: int, epoch: int, host: str) -> fetch.FetchResponse:
+    """Give the answer of a controller that does not lead."""
+    partition = fetch.PartitionData(
+        error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        current_leader=fetch.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
+    )
+    return fetch.FetchResponse(
+        responses=[fetch.FetchableTopicResponse(topic=TOPIC, partitions=[partition])],
+        node_endpoints=[fetch.NodeEndpoint(node_id=leader, host=host, port=1)],
+    )
+
+
+def test_an_observer_hears_of_the_next_leader_from_another_controller() -> None:
+    observer, _ = observing()
+    observer.node.absent(LEADER, observer.now)
+    [asked] = sent(observer)
+    assert asked.to.endpoint == Endpoint("host2", 9002)
+    observer.node.response(asked.request_id, led_by(2, EPOCH + 1, "next"), observer.now)
+    [fetches] = sent(observer)
+    assert (fetches.to.node_id, fetches.to.endpoint) == (2, Endpoint("next", 1))
+
+
+def test_an_observer_goes_on_asking_while_nobody_else_leads_and_tries_the_leader_again() -> None:
+    observer, _ = observing()
+    observer.node.absent(LEADER, observer.now)
+    asked: list[Endpoint] = []
+    until = observer.now + ELSEWHERE_MS
+    while observer.now < until:
+        for outgoing in sent(observer):
+            asked.append(outgoing.to.endpoint)
+            observer.node.response(outgoing.request_id, led_by(3, EPOCH, LEADER.host), observer.now)
+        deadline = observer.node.next_deadline_ms()
+        assert deadline is not None
+        assert deadline > observer.now, "an answer without news is no reason to ask again at once"
+        observer.now = deadline
+        observer.node.tick(observer.now)
+    assert set(asked) == {Endpoint("host2", 9002)}
+    [again] = sent(observer)
+    assert again.to.endpoint == LEADER
+
+
+class Alone(Quorum):
+    """An observer that knows no other controller than its leader."""
+
+    bootstrap: ClassVar[tuple[Endpoint, ...]] = (LEADER,)
+
+
+def test_who_has_nobody_else_to_ask_asks_the_leader() -> None:
+    observer = Alone(voters=0)
+    observer.node.request(1, begin(3, EPOCH), 1, "CONTROLLER", observer.now)
+    sent(observer)
+    observer.node.absent(LEADER, observer.now)
+    observer.now += 20
+    observer.node.tick(observer.now)
+    assert [outgoing.to.endpoint for outgoing in sent(observer)] == [LEADER]

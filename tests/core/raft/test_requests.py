@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import pytest
 
@@ -47,7 +47,9 @@ def voter(n: int) -> Voter:
 
 
 class Quorum:
-    """Node 1, alone under test."""
+    """Node 1, alone under test. bootstrap: the servers that it may ask who leads."""
+
+    bootstrap: ClassVar[tuple[Endpoint, ...]] = (Endpoint("host2", 9002),)
 
     def __init__(self, voters: int = 3, saved: ElectionState | None = None, log: LogState | None = None) -> None:
         control = ControlState(VoterSet())
@@ -59,10 +61,9 @@ class Quorum:
         self.replies: dict[int, Reply] = {}
         self.requests: list[Message] = []
 
-    @staticmethod
-    def made(control: ControlState, saved: ElectionState | None, log: LogState | None) -> RaftNode:
+    def made(self, control: ControlState, saved: ElectionState | None, log: LogState | None) -> RaftNode:
         me = voter(1)
-        settings = QuorumSettings(bootstrap=(Endpoint("host2", 9002),))
+        settings = QuorumSettings(bootstrap=self.bootstrap)
         return RaftNode(
             Identity(me.key, me), saved, log or LogState(), control, settings, Random(1), 10_000, cluster_id="c"
         )

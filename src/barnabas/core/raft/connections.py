@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from barnabas.core.raft.ready import Peer
+from barnabas.core.raft.voters import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,11 @@ class Connections:
         peer = self._peers.pop(request_id, None)
         if peer is not None:
             self._busy[peer.node_id] = _Busy(None, now_ms + self._backoff_ms)
+
+    def give_up(self, endpoint: Endpoint, now_ms: int) -> None:
+        """Take requests to an address for failed."""
+        for request_id in [i for i, peer in self._peers.items() if peer.endpoint == endpoint]:
+            self.failed(request_id, now_ms)
 
     def expire(self, now_ms: int) -> None:
         """End pauses that are over; fail requests that took too long."""

@@ -18,7 +18,7 @@ from barnabas.core.raft.resigned import Resigned
 from barnabas.core.raft.snapshot_fetching import fetch_snapshot_request
 from barnabas.core.raft.unattached import Unattached
 from barnabas.core.raft.vote import give_up, vote_request
-from barnabas.core.raft.voters import endpoint_on
+from barnabas.core.raft.voters import Endpoint, endpoint_on
 
 
 def poll(replica: Replica) -> int | None:
@@ -123,7 +123,7 @@ def _poll_follower(replica: Replica, role: Follower) -> int | None:
 
 def _tell_or_fetch(replica: Replica, role: Follower) -> None:
     endpoint = endpoint_on(role.leader_endpoints, replica.settings.listener)
-    if endpoint is None or replica.connections.is_backing_off(role.leader_id):
+    if endpoint is None or replica.connections.is_backing_off(role.leader_id) or _asks_elsewhere(replica, endpoint):
         _fetch_from_bootstrap(replica)
         return
     if replica.connections.any_in_flight:
@@ -139,6 +139,10 @@ def _tell_or_fetch(replica: Replica, role: Follower) -> None:
         replica.send(leader, fetch_snapshot_request(replica, role.snapshot))
     else:
         replica.send(leader, fetch_request(replica))
+
+
+def _asks_elsewhere(replica: Replica, leader: Endpoint) -> bool:
+    return replica.is_left_out(leader) and any(peer.endpoint != leader for peer in replica.bootstrap)
 
 
 def _fetch_from_bootstrap(replica: Replica) -> None:

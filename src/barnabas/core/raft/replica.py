@@ -29,7 +29,7 @@ from barnabas.core.raft.ready import Entry, LogRead, LogState, Outgoing, Peer, R
 from barnabas.core.raft.resigned import Resigned
 from barnabas.core.raft.settings import QuorumSettings, Rng
 from barnabas.core.raft.unattached import Unattached
-from barnabas.core.raft.voters import Endpoints, ReplicaKey, Voter, VoterSet, endpoint_on
+from barnabas.core.raft.voters import Endpoint, Endpoints, ReplicaKey, Voter, VoterSet, endpoint_on
 from barnabas.core.raft.votes import Votes
 from barnabas.wire.message import Message
 from barnabas.wire.records.kraft_version_record import KRaftVersionRecord
@@ -78,6 +78,8 @@ class Replica:
         self.high_watermark: int | None = None
         self.stopping = False
         self.has_news = False
+        self.left_out: Final[dict[Endpoint, int]] = {}
+        """Addresses at which nobody listens, and until when they are not asked."""
         self.left: Final[list[Leader]] = []
         self._rng = rng
         self._request_id = 0
@@ -137,10 +139,13 @@ class Replica:
         if not self.bootstrap or self.connections.any_in_flight:
             return None
         first = self._rng.randrange(len(self.bootstrap))
-        for peer in (*self.bootstrap[first:], *self.bootstrap[:first]):
-            if self.connections.can_send(peer.node_id):
-                return peer
-        return None
+        servers = [*self.bootstrap[first:], *self.bootstrap[:first]]
+        servers = [peer for peer in servers if not self.is_left_out(peer.endpoint)] or servers
+        return next((peer for peer in servers if self.connections.can_send(peer.node_id)), None)
+
+    def is_left_out(self, endpoint: Endpoint) -> bool:
+        """Say whether an address refused connections a moment ago (`absence`)."""
+        return self.now_ms < self.left_out.get(endpoint, self.now_ms)
 
     # -- what goes out
 
