@@ -71,8 +71,16 @@ def alter(root: FramePeer, kind: int, name: str, **values: str | None) -> tuple[
 
 
 def quota(root: FramePeer, kind: str, name: str | None, key: str, value: float) -> None:
+    """Set a quota, and see it in force: the broker takes it up a moment after the controller has answered."""
     entry = {"entity": [{"entity_type": kind, "entity_name": name}], "ops": [{"key": key, "value": value}]}
     assert root.call(build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[entry])).entries[0].error_code == 0
+    asked = {"entity_type": kind, "match_type": 1 if name is None else 0, "match": name}
+    while not any(
+        each.key == key and each.value == value
+        for entity in root.call(build(ApiKey.DESCRIBE_CLIENT_QUOTAS, components=[asked], strict=True)).entries or []
+        for each in entity.values
+    ):
+        pass
 
 
 def produced(topic: str, size: int) -> Any:

@@ -15,7 +15,17 @@ from .raft_histories import run_histories
 
 pytestmark = pytest.mark.sim
 
-PROMISES = "both lead|lacks committed|other data committed|what nobody committed|below what is committed|votes twice|cannot apply"
+PROMISES = "|".join(
+    (
+        "both lead",
+        "lacks committed",
+        "other data committed",
+        "what nobody committed",
+        "below what is committed",
+        "votes twice",
+        "cannot apply",
+    )
+)
 
 refusal = voter_changes._refusal
 

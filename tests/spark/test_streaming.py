@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -24,6 +24,12 @@ from .conftest import Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer]
 PATIENCE_S = 60
+NOT_YET = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+"""What Kafka's broker says of the first group of all while the topic of offsets is being made."""
 
 
 def until(done: Callable[[], bool], what: str) -> None:
@@ -37,9 +43,21 @@ def until(done: Callable[[], bool], what: str) -> None:
 def committed(topics: Topics, group: str, topic: str, partitions: int) -> list[int]:
     """Give the offsets of a group as another client sees them; -1001 where there is none."""
     consumer = Consumer({"bootstrap.servers": topics.options["kafka.bootstrap.servers"], "group.id": group})
-    found = consumer.committed([TopicPartition(topic, n) for n in range(partitions)], 30)
+    found: list[int] = []
+
+    def asked() -> bool:
+        try:
+            answers = consumer.committed([TopicPartition(topic, n) for n in range(partitions)], 30)
+        except KafkaException as e:
+            if e.args[0].code() not in NOT_YET:
+                raise
+            return False
+        found.extend(answer.offset for answer in answers)
+        return True
+
+    until(asked, "a coordinator")
     consumer.close()
-    return [each.offset for each in found]
+    return found
 
 
 def stream(spark: SparkSession, topics: Topics, topic: str, **options: str) -> DataFrame:

@@ -183,6 +183,12 @@ class _Loop(uvloop.Loop):
             kwargs.setdefault("local_addr", (address, 0))
         return await super().create_connection(*args, **kwargs)
 
+    async def sock_connect(self, sock: Any, address: Any) -> Any:
+        own = _address.get()
+        if own is not None and sock.family == socket.AF_INET and _can_bind(own):
+            sock.bind((own, 0))
+        return await super().sock_connect(sock, address)
+
 
 def _can_bind(address: str) -> bool:
     with socket.socket() as probe:
