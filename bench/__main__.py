@@ -11,61 +11,81 @@ import time
 from pathlib import Path
 from typing import Final
 
-from bench import authorization, cluster, wire
-from bench.goals import Measured, Results, verdicts
+from bench import authorization, cluster, store, wire
+from bench.goals import Measured, Results
 from bench.librdkafka import Librdkafka
 from bench.loads import FULL, PARTITIONS, QUICK, Loads, Sizes
-from bench.report import write
+from bench.report import circumstances, write
 from bench.systems import BarnabasSystem, KafkaSystem, System
 
 IDLE_S: Final = 5.0
 """How long a node rests before its idle memory is taken."""
 WARM_S: Final = 5.0
-PARTS: Final = ("secured", "plain", "cluster", "authorization", "spark")
+PARTS: Final = ("secured", "plain", "cluster", "authorization", "spark", "codec")
 SYSTEMS: Final[tuple[type[System], ...]] = (KafkaSystem, BarnabasSystem)
+PartsOfASystem = dict[str, Results]
 _SHORT: Final[dict[str, type[System]]] = {"kafka": KafkaSystem, "barnabas": BarnabasSystem}
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the whole comparison."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few minutes, small loads, wide spread")
-    parser.add_argument("--dry-run", action="store_true", help="print JSON, write no file")
-    parser.add_argument("--only", choices=PARTS, action="append", help="with --dry-run: leave the other parts out")
-    parser.add_argument("--system", choices=sorted(_SHORT), help="with --dry-run: leave the other system out")
-    args = parser.parse_args(argv)
+    """Run the comparison, or parts of it; the others stay as they were measured last."""
+    args = _arguments(argv)
     parts = set(args.only or PARTS)
     sizes, shape = (QUICK, cluster.QUICK) if args.quick else (FULL, cluster.FULL)
-    results: dict[str, Results] = {kind.name: {} for kind in SYSTEMS}
-    for kind in SYSTEMS:
-        if args.system is not None and kind is not _SHORT[args.system]:
-            continue
+    systems = [kind for kind in SYSTEMS if args.system is None or kind is _SHORT[args.system]]
+    found = {kind.name: {part: Results() for part in PARTS} for kind in SYSTEMS}
+    for kind in systems:
         with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as work:
-            measure(kind, Path(work), sizes, results[kind.name], parts)
+            measure(kind, Path(work), sizes, found[kind.name], parts)
         if "cluster" in parts:
             say(f"{kind.name}, a cluster")
-            cluster.measure_cluster(kind is KafkaSystem, shape, results[kind.name], say)
-    kafka, ours = (results[kind.name] for kind in SYSTEMS)
+            cluster.measure_cluster(kind is KafkaSystem, shape, found[kind.name]["cluster"], say)
+    kafka, ours = (found[kind.name] for kind in SYSTEMS)
     if "authorization" in parts:
-        _authorization(sizes, kafka, ours)
+        _authorization(sizes, kafka["authorization"], ours["authorization"])
     if args.dry_run:
-        print(json.dumps({n: {k: (m.values, m.cpu_us) for k, m in r.items()} for n, r in results.items()}, indent=1))
+        print(
+            json.dumps({n: {p: _plain(r) for p, r in by_part.items() if r} for n, by_part in found.items()}, indent=1)
+        )
         return 0
-    compared = verdicts(kafka, ours, shape.counts)
-    codec = _codec()
-
-    def publish(extra: str) -> None:
-        write(compared, sizes, f"librdkafka {Librdkafka().version}.", extra, warm_s=WARM_S, partitions=PARTITIONS)
-
-    publish(codec)  # before Spark, whose failure must not cost what was measured so far
-    if "spark" in parts:
-        publish(f"{_spark(sizes)}\n{codec}")
+    for part in PARTS:
+        if kafka[part]:
+            counts = shape.counts if part == "cluster" else {}
+            keep(part, store.Part(circumstances(), kafka[part], ours[part], counts), sizes)
+    for part, measured in (("codec", _codec), ("spark", lambda: _spark(sizes))):
+        if part in parts:
+            keep(part, store.Part(circumstances(), text=measured()), sizes)
     return 0
 
 
-def measure(kind: type[System], work: Path, sizes: Sizes, results: Results, parts: set[str]) -> None:
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few minutes, small loads, wide spread")
+    parser.add_argument("--dry-run", action="store_true", help="print JSON, write no file")
+    parser.add_argument("--only", choices=PARTS, action="append", help="measure this part, keep the others' figures")
+    parser.add_argument("--system", choices=sorted(_SHORT), help="with --dry-run: leave the other system out")
+    args = parser.parse_args(argv)
+    if args.system is not None and not args.dry_run:
+        parser.error("--system leaves nothing to compare with: it wants --dry-run")
+    return args
+
+
+def keep(name: str, part: store.Part, sizes: Sizes) -> None:
+    """Put a part that was measured in its place, and write everything anew."""
+    parts = store.load() | {name: part}
+    parts = {each: parts[each] for each in PARTS if each in parts}
+    store.save(parts)
+    write(parts, sizes, f"librdkafka {Librdkafka().version}.", warm_s=WARM_S, partitions=PARTITIONS)
+
+
+def _plain(results: Results) -> dict[str, tuple[list[float], list[float]]]:
+    return {key: (measured.values, measured.cpu_us) for key, measured in results.items()}
+
+
+def measure(kind: type[System], work: Path, sizes: Sizes, found: PartsOfASystem, parts: set[str]) -> None:
     """Measure one system, secured and plain."""
     if "secured" in parts:
+        results = found["secured"]
         say(f"{kind.name}, secured")
         with kind(work / "secured", secured=True) as system:
             system.prepare()
@@ -76,6 +96,7 @@ def measure(kind: type[System], work: Path, sizes: Sizes, results: Results, part
             run(Loads(system, sizes, results, say, "-secured"))
             note(results, "rss-after-secured", system.rss_mb())
     if "plain" in parts:
+        results = found["plain"]
         say(f"{kind.name}, plain")
         with kind(work / "plain", secured=False) as system:
             system.prepare()

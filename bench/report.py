@@ -6,11 +6,12 @@ import datetime
 import os
 import platform
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.goals import Measured, Verdict
+from bench import store
+from bench.goals import Measured, Verdict, verdicts
 from bench.loads import Sizes
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -45,40 +46,43 @@ no super user), then plain. The same clients drive both, on the same cores as th
 """
 
 
-def write(verdicts: Sequence[Verdict], sizes: Sizes, peers: str, extra: str, *, warm_s: float, partitions: int) -> None:
+def write(parts: Mapping[str, store.Part], sizes: Sizes, peers: str, *, warm_s: float, partitions: int) -> None:
     """Write both files."""
+    compared = verdicts(*store.rows(parts.values()))
     document = [
         "# Benchmarks",
         "",
         "Written by `make bench`; nothing here is typed by hand but the notes on missed goals (`bench/notes.toml`).",
+        f"{peers} Each part compares both systems in one run:",
         "",
-        f"{_machine()} {peers}",
+        *(f"- {name}: {part.circumstances}" for name, part in parts.items()),
         "",
-        _table(verdicts),
+        _table(compared),
         "",
-        extra,
+        *(part.text for part in parts.values() if part.text),
         _METHOD.format(partitions=partitions, warm=f"{warm_s:g}", repeats=sizes.repeats),
         "## What stands in the way",
         "",
-        _missed(verdicts),
+        _missed(compared),
         "",
         "## Every figure",
         "",
-        _raw(verdicts),
+        _raw(compared),
     ]
     DOCUMENT.write_text("\n".join(document).rstrip() + "\n", encoding="utf-8")
     readme = README.read_text(encoding="utf-8")
     before, _, rest = readme.partition(BEGIN)
     _, _, after = rest.partition(END)
-    short = [v for v in verdicts if not v.row.key.startswith("requests-256")]
+    short = [v for v in compared if not v.row.key.startswith("requests-256")]
     text = (
         f"{_short_table(short)}\n\nMedians, and their ratio to Apache Kafka 4.3.1 in the same run, same clients, same "
-        f"cores. {_machine()}\nMethod, spread and every figure: [docs/benchmarks.md](docs/benchmarks.md)."
+        f"cores.\nDays, machine, method, spread and every figure: [docs/benchmarks.md](docs/benchmarks.md)."
     )
     README.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
-def _machine() -> str:
+def circumstances() -> str:
+    """Say what day it is, on what machine, and how busy that is."""
     cpu = next(
         (
             line.partition(":")[2].strip()
