@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -22,21 +23,27 @@ SUBJECTS: Final = {
 
 
 def marked_tests() -> dict[str, list[str]]:
-    """Give the tests of each requirement, by its id, as path::name."""
+    """Give the tests of each requirement, by its id, as path::name; a module's `pytestmark` counts for all its tests."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                for requirement in _ids(node):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        of_all = [i for node in module.body if _is_pytestmark(node) for i in _ids(ast.walk(node))]
+        for node in ast.walk(module):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                for requirement in dict.fromkeys([*of_all, *_ids(node.decorator_list)]):
                     found[requirement].append(f"{path.relative_to(ROOT)}::{node.name}")
     return found
 
 
-def _ids(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+def _is_pytestmark(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and any(ast.unparse(target) == "pytestmark" for target in node.targets)
+
+
+def _ids(marks: Iterable[ast.AST]) -> list[str]:
     ids = []
-    for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.requirement":
-            ids += [a.value for a in decorator.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    for mark in marks:
+        if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.requirement":
+            ids += [a.value for a in mark.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
     return ids
 
 
