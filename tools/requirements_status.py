@@ -23,7 +23,7 @@ SUBJECTS: Final = {
 
 
 def marked_tests() -> dict[str, list[str]]:
-    """Give the tests of each requirement, by its id, as path::name; a module's `pytestmark` counts for all its tests."""
+    """Give the tests of each requirement, by its id, as path::name; `pytestmark` counts for a whole module."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         module = ast.parse(path.read_text(encoding="utf-8"))
