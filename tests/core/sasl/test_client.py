@@ -21,11 +21,11 @@ def client(name: str, user: str = "alice", password: str = PASSWORDS["alice"]) -
 def converse(client: SaslClient, server: SaslServer, now_ms: int = 0) -> None:
     while (step := client.next_request) is not None:
         if isinstance(step, SendHandshake):
-            shaken = server.handshake(1, step.mechanism)
+            shaken = server.handshake(1, step.mechanism, now_ms)
             client.handshake_answered(shaken.error, shaken.mechanisms)
         else:
             assert isinstance(step, SendToken)
-            reply = server.token(step.token, now_ms)
+            reply = server.token(step.token, now_ms, now_ms)
             client.token_answered(reply.error, reply.message, reply.token, reply.session_lifetime_ms)
 
 

@@ -48,11 +48,6 @@ KEYS: Final = (
         importance=Importance.LOW,
         dynamic=DynamicMode.CLUSTER_WIDE,
     ),
-    ConfigKey(
-        "connections.max.reauth.ms",
-        ConfigType.LONG,
-        0,
-    ),
     ConfigKey("controlled.shutdown.enable", ConfigType.BOOLEAN, True),
     ConfigKey(
         "controller.performance.always.log.threshold.ms",

@@ -13,6 +13,13 @@ KEYS: Final = (
         importance=Importance.LOW,
     ),
     ConfigKey(
+        "connections.max.reauth.ms",
+        ConfigType.LONG,
+        0,
+        "How long a SASL session may be used before the client has to log in again, ms; 0: without end (KIP-368). May be "
+        "set for one listener or mechanism: listener.name.<name>.<mechanism>.connections.max.reauth.ms.",
+    ),
+    ConfigKey(
         "super.users",
         ConfigType.STRING,
         "",
