@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.server.controller import Controller
     from barnabas.server.forwarding.controller_channel import ControllerChannel
     from barnabas.server.groups.group_coordinator import GroupCoordinator
+    from barnabas.server.logins.principals import Principals
     from barnabas.server.metrics import ServerMetrics
     from barnabas.server.producer_ids import ProducerIds
     from barnabas.server.quotas.throttle import Throttle
@@ -65,6 +66,7 @@ class Services(Protocol):
     clock: Clock
     cluster_id: str
     principal: KafkaPrincipal
+    principals: Principals
     controller: Controller
     changes: ClusterChanges
     log_dirs: LogDirs

@@ -36,6 +36,8 @@ from barnabas.server.controller_registrar import ControllerRegistrar
 from barnabas.server.forwarding.channel import ForwardingChannel
 from barnabas.server.forwarding.controller_channel import ActiveController, LocalChannel
 from barnabas.server.handlers import CONTROLLER
+from barnabas.server.logins.mechanisms import Mechanisms
+from barnabas.server.logins.principals import Principals
 from barnabas.server.metadata_metrics import MetadataMetrics
 from barnabas.server.metadata_replica import MetadataReplica
 from barnabas.server.metrics import ServerMetrics
@@ -105,6 +107,7 @@ class Node:
         self.clock: Clock = SystemClock()
         self.metrics = ServerMetrics(Metrics(self.clock))
         self.principal = KafkaPrincipal(USER_TYPE, "ANONYMOUS")
+        self.principals = Principals.load(config)
         self.failure: str | None = None
         self.loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
@@ -126,7 +129,7 @@ class Node:
             settings=LogDirsSettings(producer_expiration_ms=config["producer.id.expiration.ms"]),
             fs=fs,
         )
-        self.authentication = Authentication(config, lambda: self._image.scram, self.clock)
+        self.authentication = Authentication(config, Mechanisms(config, self.image), self.principals, self.clock)
         self._acls = AclPublisher(_authorizer(config))
         self._configs = ConfigPublisher(config, self.log_dirs, self._reconfigured)
         self._departures = Departures(self.clock, config["broker.session.timeout.ms"])
@@ -145,6 +148,7 @@ class Node:
             leader_changed=self.leader_changed,
             next_image=self.next_image,
             local=LocalChannel(self, self.controller_router) if self.controller_router is not None else None,
+            serde=self.principals.serde,
         )
         self._registrar = ControllerRegistrar(self.controller, self.channel) if config.is_controller else None
         if self._registrar is not None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from immutables import Map
 
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.scram import ScramCredential, ScramImage, ScramMechanism
 from barnabas.core.sasl.client import SaslClient, SendHandshake, client_mechanism
 from barnabas.core.sasl.mechanisms import MECHANISMS
@@ -18,7 +19,9 @@ from barnabas.model.config import ConfigError
 from barnabas.model.principal import KafkaPrincipal
 from barnabas.server.config import NodeConfig
 from barnabas.server.context import ClientConnection, RequestContext
-from barnabas.server.network.authentication import Authentication, SaslGate, new_nonce
+from barnabas.server.logins.mechanisms import Mechanisms, new_nonce
+from barnabas.server.logins.principals import Principals
+from barnabas.server.network.authentication import Authentication, SaslGate
 from barnabas.wire.api_keys import API_KEYS, ApiKey
 from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.message import encode
@@ -69,7 +72,8 @@ IMAGE = credentials()
 def gate(**changes: str) -> SaslGate:
     config = NodeConfig.parse({**SETTINGS, **{key.replace("_", "."): value for key, value in changes.items()}})
     client = ClientConnection("id", "10.0.0.1", 1, "B", "SASL_PLAINTEXT", KafkaPrincipal("User", "ANONYMOUS"))
-    return Authentication(config, lambda: IMAGE, FixedClock()).gate(client)
+    mechanisms = Mechanisms(config, lambda: MetadataImage(scram=IMAGE))
+    return Authentication(config, mechanisms, Principals.load(config), FixedClock()).gate(client)
 
 
 def ask(gate: SaslGate, request: Any, version: int) -> Any:

@@ -63,16 +63,6 @@ KEYS: Final = (
         validator=at_least(100),
         internal=True,
     ),
-    ConfigKey(
-        "delegation.token.expiry.check.interval.ms",
-        ConfigType.LONG,
-        3_600_000,
-        importance=Importance.LOW,
-        validator=at_least(1),
-    ),
-    ConfigKey("delegation.token.expiry.time.ms", ConfigType.LONG, 86_400_000, validator=at_least(1)),
-    ConfigKey("delegation.token.max.lifetime.ms", ConfigType.LONG, 604_800_000, validator=at_least(1)),
-    ConfigKey("delegation.token.secret.key", ConfigType.PASSWORD, None),
     ConfigKey("delete.records.purgatory.purge.interval.requests", ConfigType.INT, 1),
     ConfigKey("fetch.purgatory.purge.interval.requests", ConfigType.INT, 1_000),
     ConfigKey(
@@ -312,12 +302,6 @@ KEYS: Final = (
         importance=Importance.HIGH,
         validator=at_least(1),
         dynamic=DynamicMode.CLUSTER_WIDE,
-    ),
-    ConfigKey(
-        "principal.builder.class",
-        ConfigType.CLASS,
-        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
-        dynamic=DynamicMode.PER_BROKER,
     ),
     ConfigKey(
         "producer.id.expiration.check.interval.ms",

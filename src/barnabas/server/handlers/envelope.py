@@ -8,13 +8,11 @@ is inside cannot be served. All else is the client's business and stays inside.
 from __future__ import annotations
 
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from barnabas.core.forwarding.envelope import Inner, unwrap
 from barnabas.core.forwarding.outcome import from_wrong_node
-from barnabas.core.forwarding.principal import DefaultPrincipalSerde
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.model.addresses import host_text
 from barnabas.server.authorization import Authz
@@ -24,11 +22,6 @@ from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 log = structlog.get_logger("kafka.server.Envelope")
-
-if TYPE_CHECKING:
-    from barnabas.core.forwarding.principal import KafkaPrincipalSerde
-
-_SERDE: Final[KafkaPrincipalSerde] = DefaultPrincipalSerde()
 
 
 @handles(EnvelopeRequest, authz=BY_HANDLER)
@@ -45,7 +38,7 @@ async def envelope(request: EnvelopeRequest, ctx: RequestContext) -> EnvelopeRes
 async def _served(request: EnvelopeRequest, ctx: RequestContext) -> bytes:
     if not ctx.authorize(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the sender has no CLUSTER_ACTION on the cluster")
-    inner = unwrap(request, _SERDE)
+    inner = unwrap(request, ctx.node.principals.serde)
     router = ctx.node.router_of(ctx.listener_name)
     if not router.serves(inner.row):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{inner.row.key.name} is not served here")

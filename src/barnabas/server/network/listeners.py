@@ -96,11 +96,19 @@ class ServedListener:
         self._numbers += 1
         return f"{self.endpoint.host}:{self.port}-{host}:{port}-{self._numbers}"
 
-    def tls_principal(self, transport: asyncio.Transport) -> KafkaPrincipal:
-        """Give who the peer's certificate says it is; ANONYMOUS without one, and where SASL will say it."""
-        if not self.endpoint.tls or self.endpoint.sasl:
+    def tls_principal(self, transport: asyncio.Transport, host: str) -> KafkaPrincipal:
+        """Give who the peer is as far as TLS says; ANONYMOUS where SASL will say it. ValueError when it is refused."""
+        endpoint = self.endpoint
+        if endpoint.sasl:
             return ANONYMOUS
-        return peer_principal(transport.get_extra_info("ssl_object"), self._mapper)
+        tls = transport.get_extra_info("ssl_object")
+        return self.node.principals.of_peer(
+            endpoint.security_protocol,
+            endpoint.listener_name,
+            host,
+            None if tls is None else tls.getpeercert(binary_form=True),
+            lambda: ANONYMOUS if tls is None else peer_principal(tls, self._mapper),
+        )
 
     def sasl_gate(self, client: ClientConnection) -> SaslGate:
         """Give the machine that a connection logs in by."""
