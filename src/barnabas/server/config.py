@@ -133,6 +133,12 @@ class NodeConfig:
         return tuple(e for e in self.listeners if e.listener_name in self.controller_listener_names)
 
     @property
+    def early_listener_names(self) -> frozenset[str]:
+        """Give the names of the listeners that open before the ACLs are loaded (KIP-801)."""
+        named = self.values["early.start.listeners"]
+        return frozenset(self.controller_listener_names if named is None else (name.upper() for name in named))
+
+    @property
     def inter_broker_listener_name(self) -> str:
         """Give the name of the listener between brokers."""
         name = self.values["inter.broker.listener.name"]
@@ -272,10 +278,11 @@ def _check_listeners(config: NodeConfig) -> None:
 
 
 def _check_security(config: NodeConfig) -> None:
-    if config["authorizer.class.name"] not in AUTHORIZERS:
+    authorizer = config["authorizer.class.name"]
+    if authorizer not in AUTHORIZERS and authorizer.startswith(("org.apache.kafka.", "kafka.")):
         raise ConfigError(
-            f"authorizer.class.name: {config['authorizer.class.name']!r} is not known here; want {AUTHORIZERS[1]}, "
-            "or nothing for no authorization"
+            f"authorizer.class.name: {authorizer!r} is not known here; want {AUTHORIZERS[1]}, a Python class as "
+            "module:Class, or nothing for no authorization"
         )
     try:
         parse_super_users(config["super.users"])

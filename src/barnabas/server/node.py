@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from barnabas.core.authorizer.standard import StandardAuthorizer, parse_super_users
 from barnabas.core.metadata.cluster import BrokerRegistration, ClusterImage
 from barnabas.core.metadata.delta import MetadataDelta, difference
 from barnabas.core.metadata.image import MetadataImage
@@ -25,6 +24,7 @@ from barnabas.model.metrics import Metrics
 from barnabas.model.ports import Clock
 from barnabas.model.principal import USER_TYPE, KafkaPrincipal
 from barnabas.net.clock import SystemClock
+from barnabas.server.authorizers import RequestAuthorizer
 from barnabas.server.broker import Broker
 from barnabas.server.broker_lifecycle import RegistrationRefusedError
 from barnabas.server.cluster_changes import ClusterChanges
@@ -45,6 +45,7 @@ from barnabas.server.network.authentication import Authentication
 from barnabas.server.network.connection_limits import ConnectionLimits
 from barnabas.server.network.listeners import ServedListener, receive_budget, tend
 from barnabas.server.node_metrics import publish_node_metrics
+from barnabas.server.own_metadata import OwnMetadata
 from barnabas.server.publishers import Publisher
 from barnabas.server.publishers.acls import AclPublisher
 from barnabas.server.publishers.configs import ConfigPublisher
@@ -54,6 +55,7 @@ from barnabas.server.quotas.throttle import Throttle
 from barnabas.server.raft.driver import RaftDriver
 from barnabas.server.raft.metrics import publish_raft_metrics
 from barnabas.server.router import Router
+from barnabas.server.waiting import Progress, told_while_waiting
 from barnabas.storage.fs import FileSystem
 from barnabas.storage.log_dir import LogDir, LogDirLockedError
 from barnabas.storage.log_dirs import LogDirs, LogDirsSettings
@@ -129,8 +131,9 @@ class Node:
             settings=LogDirsSettings(producer_expiration_ms=config["producer.id.expiration.ms"]),
             fs=fs,
         )
-        self.authentication = Authentication(config, Mechanisms(config, self.image), self.principals, self.clock)
-        self._acls = AclPublisher(_authorizer(config))
+        self.authentication = Authentication(config, Mechanisms(config, self._for_logins), self.principals, self.clock)
+        self._own = OwnMetadata(lambda: self.metadata.own_records())
+        self._acls = AclPublisher(config, self._own)
         self._configs = ConfigPublisher(config, self.log_dirs, self._reconfigured)
         self._departures = Departures(self.clock, config["broker.session.timeout.ms"])
         self._publishers: list[Publisher] = [self._acls, self._configs, self._departures]
@@ -175,9 +178,17 @@ class Node:
         """Give this node's replica of the metadata log."""
         return self.metadata.driver
 
-    def authorizer(self) -> StandardAuthorizer | None:
+    def authorizer(self) -> RequestAuthorizer | None:
         """Give the authorizer of the moment; None when everybody may do everything."""
         return self._acls.authorizer
+
+    def keeps_acls(self) -> bool:
+        """Say whether there are ACLs to create and describe: the authorizer decides by those of the metadata log."""
+        return self._acls.keeps_rules
+
+    def acl_count(self) -> int:
+        """Give what the gauge AclCount shows (A-30)."""
+        return self._acls.acl_count()
 
     def router_of(self, listener_name: str) -> Router:
         """Give the router behind a listener."""
@@ -272,13 +283,13 @@ class Node:
         publish_raft_metrics(self.metrics.registry, await self.metadata.opened())
         publish_node_metrics(self)
         for listener in self.listeners:
-            if listener.privileged:
+            if listener.early:
                 listener.start()  # the quorum cannot elect before its voters hear each other
         await self._follow_metadata()
         if self.broker is not None:
             await self.broker.join()
         for listener in self.listeners:
-            if not listener.privileged:
+            if not listener.early:
                 listener.start()
         if self.config["barnabas.metrics.listener"]:
             from barnabas.server.metrics_http import MetricsServer  # an HTTP server is much to load for nothing
@@ -292,7 +303,7 @@ class Node:
 
     async def _follow_metadata(self) -> None:
         """Take up the metadata that there is, then open the logs it speaks of, then follow what comes."""
-        image = await self.metadata.caught_up()
+        image = await told_while_waiting(self.metadata.caught_up(), self._how_far)
         if self._registrar is not None:
             self.watch(self._registrar.run(), "controller registration")
             self.watch(self.changes.run(), "cluster changes")
@@ -302,6 +313,16 @@ class Node:
             await self.loop.run_in_executor(self._threads, self.broker.load, image)
         self.publish(first)
         self.metadata.follow(self.publish)
+
+    def _for_logins(self) -> MetadataImage:
+        return self._own.image() if self._image is MetadataImage.EMPTY else self._image
+
+    def _how_far(self) -> Progress:
+        """Give how much of the metadata is known while the node waits for the rest."""
+        driver, leader = self.replica, self.metadata.leader
+        return Progress(
+            None if leader is None else leader.node_id, driver.applied_offset, driver.node.first_heard_high_watermark
+        )
 
     def publish(self, delta: MetadataDelta) -> None:
         """Take up a stretch of the committed metadata log."""
@@ -321,8 +342,11 @@ class Node:
         served = self.config.listeners if self.config.is_broker else self.config.controller_listeners
         for endpoint in served:
             privileged = endpoint.listener_name in self.config.controller_listener_names
+            early = endpoint.listener_name in self.config.early_listener_names
             router = self.router_of(endpoint.listener_name)
-            self.listeners.append(ServedListener(self, endpoint, router, self.limits, budget, privileged=privileged))
+            self.listeners.append(
+                ServedListener(self, endpoint, router, self.limits, budget, privileged=privileged, early=early)
+            )
 
     # --- running and stopping
 
@@ -353,6 +377,7 @@ class Node:
         await self._close_listeners(privileged=True)  # last: who ceases to lead says so to the others
         if self.config.is_controller:
             self.changes.policies.close()
+        self._acls.close()
         epoch = self.broker.lifecycle.epoch if self.broker is not None else -1
         clean = clean and self.failure is None
         await self.loop.run_in_executor(self._threads, lambda: self.log_dirs.close(clean=clean, broker_epoch=epoch))
@@ -445,14 +470,6 @@ def _at(brokers: Iterable[BrokerRegistration], listener_name: str) -> list[LiveB
         if endpoint is not None:
             found.append(LiveBroker(broker.id, endpoint.host, endpoint.port, broker.rack))
     return found
-
-
-def _authorizer(config: NodeConfig) -> StandardAuthorizer | None:
-    if not config["authorizer.class.name"]:
-        return None
-    return StandardAuthorizer(
-        parse_super_users(config["super.users"]), allow_everyone_if_no_acl=config["allow.everyone.if.no.acl.found"]
-    )
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

@@ -183,7 +183,14 @@ class Connection:
             version=version,
             correlation_id=correlation_id,
             client_id=client_id,
-            authz=Authz(self._listener.authorizer(), principal, self.client.host, row.name),
+            authz=Authz(
+                self._listener.authorizer(),
+                principal,
+                self.client.host,
+                row.name,
+                connection=self.client,
+                client_id=client_id,
+            ),
             size=size,
             stats=self._requests[row.key],
         )
