@@ -168,11 +168,12 @@ class HostPort(NamedTuple):
 
 
 class SaslCredentials(NamedTuple):
-    """Who a client says it is."""
+    """Who a client says it is. by_token: name and password are a delegation token's id and HMAC."""
 
     mechanism: str
     username: str
     password: Password
+    by_token: bool = False
 
 
 @dataclass(frozen=True)
@@ -277,14 +278,15 @@ class ClientConfig:
         mechanism: str = self._values["sasl.mechanism"]
         username, password = self.text("sasl.username"), self._values["sasl.password"]
         jaas: Password | None = self._values["sasl.jaas.config"]
+        by_token = False
         if username is None and jaas is not None:
-            username, password = _from_jaas(jaas)
+            username, password, by_token = _from_jaas(jaas)
         if username is None or password is None:
             raise ConfigError(
                 f"security.protocol is {self.security_protocol}, but there is no user name and password: set "
                 "sasl.jaas.config, or sasl.username and sasl.password"
             )
-        return SaslCredentials(mechanism.upper(), username, password)
+        return SaslCredentials(mechanism.upper(), username, password, by_token)
 
 
 def load_properties_file(path: str | Path) -> dict[str, str]:
@@ -326,12 +328,12 @@ def resolve_references(text: str) -> str:
     return _REFERENCE.sub(one, text)
 
 
-def _from_jaas(jaas: Password) -> tuple[str | None, Password | None]:
+def _from_jaas(jaas: Password) -> tuple[str | None, Password | None, bool]:
     try:
         module = parse_jaas(jaas.secret)
     except JaasError as e:
         raise ConfigError(f"sasl.jaas.config: {e}") from None
-    return module.username, None if module.password is None else Password(module.password)
+    return module.username, None if module.password is None else Password(module.password), module.by_token
 
 
 def _javas_spelling(properties: Mapping[str, str]) -> dict[str, str]:

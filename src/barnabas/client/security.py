@@ -33,10 +33,12 @@ def _sasl(config: ClientConfig) -> Callable[[], SaslClient] | None:
     credentials = config.sasl
     if credentials is None:
         return None
-    mechanism, user, password = credentials
+    mechanism, user, password, by_token = credentials
 
     def exchange() -> SaslClient:
-        made = client_mechanism(mechanism, user, password.secret, lambda: secrets.token_urlsafe(24))
+        made = client_mechanism(
+            mechanism, user, password.secret, lambda: secrets.token_urlsafe(24), by_token=by_token
+        )
         return SaslClient(mechanism, made)
 
     try:

@@ -33,6 +33,7 @@ from barnabas.server.context import ClientConnection, LiveBroker, SupportedFeatu
 from barnabas.server.controller import Controller, ControllerError
 from barnabas.server.controller_metrics import ControllerMetrics
 from barnabas.server.controller_registrar import ControllerRegistrar
+from barnabas.server.delegation_tokens import token_rules, token_secrets
 from barnabas.server.forwarding.channel import ForwardingChannel
 from barnabas.server.forwarding.controller_channel import ActiveController, LocalChannel
 from barnabas.server.handlers import CONTROLLER
@@ -110,6 +111,7 @@ class Node:
         self.metrics = ServerMetrics(Metrics(self.clock))
         self.principal = KafkaPrincipal(USER_TYPE, "ANONYMOUS")
         self.principals = Principals.load(config)
+        self.token_secrets = token_secrets(config)
         self.failure: str | None = None
         self.loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
@@ -131,7 +133,8 @@ class Node:
             settings=LogDirsSettings(producer_expiration_ms=config["producer.id.expiration.ms"]),
             fs=fs,
         )
-        self.authentication = Authentication(config, Mechanisms(config, self._for_logins), self.principals, self.clock)
+        mechanisms = Mechanisms(config, self._for_logins, self.token_secrets, self.clock)
+        self.authentication = Authentication(config, mechanisms, self.principals, self.clock)
         self._own = OwnMetadata(lambda: self.metadata.own_records())
         self._acls = AclPublisher(config, self._own)
         self._configs = ConfigPublisher(config, self.log_dirs, self._reconfigured)
@@ -140,7 +143,9 @@ class Node:
         self.controller_router: Router | None = None
         if config.is_controller:
             self.controller = Controller(config, self.clock, fs)
-            self.changes = ClusterChanges(config, self.clock, self.controller)
+            self.changes = ClusterChanges(
+                config, self.clock, self.controller, token_rules(config, self.token_secrets)
+            )
             self.controller_router = Router(CONTROLLER, listener="controller")
         self.metadata: MetadataReplica = (
             self.controller if config.is_controller else MetadataReplica(config, self.clock, fs)

@@ -72,7 +72,7 @@ IMAGE = credentials()
 def gate(**changes: str) -> SaslGate:
     config = NodeConfig.parse({**SETTINGS, **{key.replace("_", "."): value for key, value in changes.items()}})
     client = ClientConnection("id", "10.0.0.1", 1, "B", "SASL_PLAINTEXT", KafkaPrincipal("User", "ANONYMOUS"))
-    mechanisms = Mechanisms(config, lambda: MetadataImage(scram=IMAGE))
+    mechanisms = Mechanisms(config, lambda: MetadataImage(scram=IMAGE), None, FixedClock())
     return Authentication(config, mechanisms, Principals.load(config), FixedClock()).gate(client)
 
 

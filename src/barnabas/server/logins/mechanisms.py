@@ -1,7 +1,7 @@
 """What each listener's SASL mechanisms check against.
 
-Passwords for PLAIN come from `listener.name.<name>.plain.sasl.jaas.config`, credentials for SCRAM from the metadata
-image of the moment, so that a change of them counts from the next login on.
+Passwords for PLAIN come from `listener.name.<name>.plain.sasl.jaas.config`, credentials and delegation tokens for SCRAM
+from the metadata image of the moment, so that a change of them counts from the next login on.
 """
 
 from __future__ import annotations
@@ -16,11 +16,19 @@ from barnabas.core.sasl.exchange import ServerMechanism
 from barnabas.core.sasl.jaas import JaasError, parse_jaas
 from barnabas.core.sasl.mechanisms import MECHANISMS, plain
 from barnabas.core.sasl.mechanisms.plain import PlainServer, VerifyPassword, verify_in
-from barnabas.core.sasl.mechanisms.scram import ALGORITHMS, ScramAlgorithm, ScramServer, StoredCredential
+from barnabas.core.sasl.mechanisms.scram import (
+    ALGORITHMS,
+    ScramAlgorithm,
+    ScramServer,
+    StoredCredential,
+    TokenCredential,
+)
 from barnabas.model.config import ConfigError, Password
+from barnabas.model.ports import Clock
 
 if TYPE_CHECKING:
     from barnabas.core.metadata.image import MetadataImage
+    from barnabas.core.metadata.token_secrets import TokenSecrets
     from barnabas.server.config import NodeConfig
 
 NewExchange = Callable[[], ServerMechanism]
@@ -32,9 +40,13 @@ _JAAS: Final = "sasl.jaas.config"
 class Mechanisms:
     """The mechanisms of a node's listeners. image: gives the metadata of the moment."""
 
-    def __init__(self, config: NodeConfig, image: Callable[[], MetadataImage]) -> None:
+    def __init__(
+        self, config: NodeConfig, image: Callable[[], MetadataImage], token_secrets: TokenSecrets | None, clock: Clock
+    ) -> None:
         self._config = config
         self._image = image
+        self._token_secrets = token_secrets
+        self._clock = clock
         # Of this process only: after a restart a decoy's salt differs, which tells a stranger no more than a
         # changed password would.
         self._decoy_secret = secrets.token_bytes(_DECOY_BYTES)
@@ -51,11 +63,20 @@ class Mechanisms:
             return partial(PlainServer, _plain_users(self._config, listener))
         if name in ALGORITHMS:
             look_up = partial(self._credential, ALGORITHMS[name])
-            return partial(ScramServer, ALGORITHMS[name], look_up, new_nonce, self._decoy_secret)
+            look_up_token = None if self._token_secrets is None else partial(self._token, ALGORITHMS[name])
+            return partial(ScramServer, ALGORITHMS[name], look_up, new_nonce, self._decoy_secret, look_up_token)
         raise ConfigError(f"sasl.enabled.mechanisms={name}: want some of {', '.join(MECHANISMS)}")
 
     def _credential(self, algorithm: ScramAlgorithm, user: str) -> StoredCredential | None:
         return self._image().scram.get(ScramMechanism.of(algorithm.code), user)
+
+    def _token(self, algorithm: ScramAlgorithm, token_id: str) -> TokenCredential | None:
+        tokens = self._image().tokens
+        token = tokens.by_id.get(token_id)
+        if self._token_secrets is None or token is None or token.expired(self._clock.now_ms()):
+            return None
+        credential = self._token_secrets.credential(algorithm, tokens, token_id)
+        return None if credential is None else TokenCredential(credential, token.owner.name, token.expiry_timestamp)
 
 
 def new_nonce() -> str:
