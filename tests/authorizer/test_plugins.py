@@ -23,7 +23,7 @@ K = ApiKey
 CONTROLLER, BROKER = 101, 1
 COUNT = "kafka.server:type=Authorizer,name=AclCount"
 BY_NAME, NO_FORWARDED = "tests.authorizer.plugins:ByName", "tests.authorizer.plugins:NoForwardedRules"
-ANYTHING = {
+ANYTHING: dict[str, Any] = {
     "resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1,
     "resource_name_filter": None, "principal_filter": None, "host_filter": None,
 }  # fmt: skip

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 
 log = structlog.get_logger("kafka.server.Node")
 
 T = TypeVar("T")
-SAY_EVERY_S: Final = 5.0
+SAY_EVERY_S = 5.0
 
 
 class Progress(NamedTuple):
@@ -22,13 +22,11 @@ class Progress(NamedTuple):
     wanted: int | None
 
 
-async def told_while_waiting(
-    waited: Awaitable[T], progress: Callable[[], Progress], every_s: float = SAY_EVERY_S
-) -> T:
+async def told_while_waiting(waited: Awaitable[T], progress: Callable[[], Progress]) -> T:
     """Give what is waited for; meanwhile say again and again, at INFO, how far it has come."""
     task = asyncio.ensure_future(waited)
     try:
-        while not (await asyncio.wait({task}, timeout=every_s))[0]:
+        while not (await asyncio.wait({task}, timeout=SAY_EVERY_S))[0]:
             now = progress()
             log.info(
                 "waiting for the cluster's metadata and its ACLs",
