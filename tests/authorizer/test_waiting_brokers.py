@@ -63,7 +63,8 @@ async def test_a_broker_gives_up_in_time() -> None:
 @pytest.mark.requirement("A-28")
 @pytest.mark.parametrize(("highest", "used"), [(0, 0), (1, 1), (2, 1)])
 async def test_the_version_of_envelopes_is_what_api_versions_says(highest: int, used: int) -> None:
-    async with VersionsSeen() as controller, channel_of(Broker(broker_config(), leader=controller.target)) as way:
+    controller = VersionsSeen()
+    async with controller, channel_of(Broker(broker_config(), leader=controller.target)) as way:
         controller.versions = {**controller.versions, int(ApiKey.ENVELOPE): (0, highest)}
         await forwarded(way, ASKED)
     assert controller.seen_versions == [used]
