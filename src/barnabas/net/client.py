@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 from barnabas.core.sasl.client import SaslClient, SendHandshake, SendToken
 from barnabas.core.sasl.exchange import AuthenticationError as SaslRefusedError
-from barnabas.core.sasl.session import renewal_after_ms
+from barnabas.core.sasl.session import LEAST_INTERVAL_MS, renewal_after_ms
 from barnabas.net.tls import ClientTls
 from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.errors import ErrorCode, ProtocolError
@@ -37,6 +37,8 @@ _MAX_GREETING_BYTES: Final = 1 << 20
 """What an answer may have before the node has shown that it speaks Kafka's protocol."""
 _SCRATCH_BYTES: Final = 1 << 16
 _CLOSE_TIMEOUT_S: Final = 2
+_BETWEEN_RENEWALS_S: Final = LEAST_INTERVAL_MS / 1000 + 0.05
+"""A node refuses a renewal that comes sooner after the one before, as it sees them."""
 
 
 class ChannelError(Exception):
@@ -171,6 +173,7 @@ class Channel:
         self._correlation_ids = itertools.cycle(range(0x7FFFFFFF))
         self._renew_at: float | None = None
         self._renewal: asyncio.Task[None] | None = None
+        self._no_renewal_before = 0.0
         self.api_versions: Mapping[int, tuple[int, int]] = {ApiVersionsRequest.API_KEY: (0, 3)}
         self.finalized_features: Mapping[str, tuple[int, int]] = {}
         self.supported_features: Mapping[str, tuple[int, int]] = {}
@@ -364,7 +367,11 @@ class Channel:
         return self._renew_at is not None and now >= self._renew_at and not self.is_closed
 
     async def _renew(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
+            # Sessions of about a second only: what is to be sent has to wait, as nothing may be sent after their end.
+            await asyncio.sleep(max(0.0, self._no_renewal_before - loop.time()))
+            self._no_renewal_before = loop.time() + _BETWEEN_RENEWALS_S
             await self._authenticate()
         except BaseException:
             self._receiver.abort("the session could not be renewed")

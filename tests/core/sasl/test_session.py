@@ -28,9 +28,9 @@ def test_the_sooner_limit_counts(
 
 @pytest.mark.parametrize(
     ("lifetime_ms", "chance", "after_ms"),
-    [(0, 0.5, None), (100_000, 0.0, 85_000), (100_000, 0.5, 90_000), (100_000, 1.0, 95_000), (1, 0.0, 1050)],
+    [(0, 0.5, None), (100_000, 0.0, 85_000), (100_000, 0.5, 90_000), (100_000, 1.0, 95_000), (10, 0.0, 8.5)],
 )
-def test_a_session_is_renewed_late_in_its_life_but_not_too_soon_after_the_last_time(
+def test_a_session_is_renewed_late_in_its_life(
     lifetime_ms: int, chance: float, after_ms: float | None
 ) -> None:
     assert renewal_after_ms(lifetime_ms, chance) == after_ms

@@ -10,7 +10,6 @@ RENEWAL_WINDOW: Final = 0.10
 """The part of its life within which clients whose sessions began together renew them one after the other."""
 LEAST_INTERVAL_MS: Final = 1000
 """How long after a renewal began a server refuses the next one."""
-_MARGIN_MS: Final = 50
 
 
 def session_lifetime_ms(now_ms: int, credential_expiry_ms: int | None, max_reauth_ms: int) -> int | None:
@@ -30,9 +29,8 @@ def renewal_after_ms(lifetime_ms: int, chance: float) -> float | None:
     """Give how long after its login a client renews a session, None for never.
 
     lifetime_ms: as the server told it, 0 for without end; chance: from 0 to 1, another one each time, so that sessions
-    which began together do not end together. Never so soon that the server would refuse.
+    which began together are not renewed together.
     """
     if lifetime_ms <= 0:
         return None
-    part = EARLIEST_RENEWAL + RENEWAL_WINDOW * chance
-    return max(lifetime_ms * part, LEAST_INTERVAL_MS + _MARGIN_MS)
+    return lifetime_ms * (EARLIEST_RENEWAL + RENEWAL_WINDOW * chance)
