@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from barnabas.model.acl import ResourceType
+from barnabas.model.authorizer import Action, AuthorizationContext
 from barnabas.model.principal import KafkaPrincipal
 from barnabas.model.principal_builder import AuthenticationContext
 
@@ -47,3 +50,16 @@ class Refusing(TenantBuilder):
         if context.user == "mallory":
             raise LookupError("no such person")
         return super().build(context)
+
+
+class OwnTenant:
+    """An authorizer: changes need a tenant whose name the resource's begins with; the cluster's own users may all."""
+
+    def authorize(self, context: AuthorizationContext, actions: Sequence[Action]) -> list[bool]:
+        return [self._may(context, action) for action in actions]
+
+    def _may(self, context: AuthorizationContext, action: Action) -> bool:
+        assert isinstance(context.principal, TenantPrincipal)
+        if context.principal.tenant in ("root", "controller", "broker"):
+            return True
+        return action.resource_type is ResourceType.TOPIC and action.name.startswith(context.principal.tenant)
