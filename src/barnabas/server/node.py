@@ -45,6 +45,7 @@ from barnabas.server.metrics import ServerMetrics
 from barnabas.server.network.authentication import Authentication
 from barnabas.server.network.connection_limits import ConnectionLimits
 from barnabas.server.network.listeners import ServedListener, receive_budget, tend
+from barnabas.server.network.session_socket import SessionSocket
 from barnabas.server.node_metrics import publish_node_metrics
 from barnabas.server.own_metadata import OwnMetadata
 from barnabas.server.publishers import Publisher
@@ -126,6 +127,7 @@ class Node:
         self.quotas = Throttle(config, self.clock)
         self.listeners: list[ServedListener] = []
         self.metrics_server: MetricsServer | None = None
+        self.session_socket: SessionSocket | None = None
         self.log_dirs = LogDirs(
             [Path(d) for d in (config.log_dirs if config.is_broker else (config.metadata_log_dir,))],
             self.clock,
@@ -301,6 +303,9 @@ class Node:
 
             self.metrics_server = MetricsServer(self.config["barnabas.metrics.listener"], self.metrics.registry)
             await self.metrics_server.start()
+        if self.config["barnabas.sessions.socket"]:
+            self.session_socket = SessionSocket(self.config["barnabas.sessions.socket"], self.listeners)
+            await self.session_socket.start()
         if self.broker is not None:
             self.broker.start()
         self.watch(tend(self.listeners), "connections")
@@ -370,6 +375,8 @@ class Node:
         await self._close_listeners(privileged=False)
         if self.metrics_server is not None:
             await self.metrics_server.stop()
+        if self.session_socket is not None:
+            await self.session_socket.stop()
         if self.broker is not None:
             await self.broker.close()
         for task in reversed(self._tasks):

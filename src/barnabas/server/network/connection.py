@@ -41,7 +41,8 @@ class Connection:
         """host: the peer's IP."""
         self._listener = listener
         self.host = host
-        self._accepted_at = asyncio.get_running_loop().time()
+        self.accepted_at = asyncio.get_running_loop().time()
+        """On the loop's clock."""
         self._node = listener.node
         self._router = listener.router
         self._requests = listener.requests
@@ -137,11 +138,16 @@ class Connection:
         return self._framed
 
     @property
+    def gate(self) -> SaslGate | None:
+        """Give the machine that the peer logs in by; None without SASL."""
+        return self._gate
+
+    @property
     def idle_since(self) -> float:
         """Give the loop's time of the last byte; the present while a request is being served."""
         if self._task is not None:
             return asyncio.get_running_loop().time()
-        return self._accepted_at if self._framed is None else self._framed.last_active
+        return self.accepted_at if self._framed is None else self._framed.last_active
 
     def close(self, reason: str) -> None:
         """Close once everything has been sent; at once when that was asked for before."""
