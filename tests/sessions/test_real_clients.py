@@ -142,21 +142,21 @@ def test_a_user_who_is_deleted_is_out_when_the_session_ends(cluster: Cluster) ->
         if error is None:
             delivered.append(message.offset())
 
-    until(lambda: produce(producer, topic, report) or len(delivered), lambda count: count > 5)
+    until(lambda: produce(producer, topic, report, delivered), lambda found: len(found) > 5)
 
     async def delete(admin: Admin) -> None:
-        assert await admin.alter_scram([ScramDeletion(user.name, "SCRAM-SHA-512")]) == {user.name: None}
+        assert await admin.alter_scram(deletions=[ScramDeletion(user.name, "SCRAM-SHA-512")]) == {user.name: None}
 
     asyncio.run(as_admin(cluster, delete))
     gone = time.monotonic()
     # No rule has changed, and until its session ends the producer goes on.
     assert listing(cluster) == rules
     while time.monotonic() < gone + LIFE_MS / 1000:
-        produce(producer, topic, report)
+        produce(producer, topic, report, delivered)
     pass_over(gone, LIFE_MS)
     last = end_of(cluster, topic)
     failures = counted(cluster, "failed-reauthentication")
-    until(lambda: produce(producer, topic, report) or errors, bool, WAIT_S)
+    until(lambda: produce(producer, topic, report, errors), bool, WAIT_S)
     assert any("uthentication" in error.str() for error in errors), errors
     assert failures >= 1
     assert end_of(cluster, topic) == last
@@ -164,10 +164,11 @@ def test_a_user_who_is_deleted_is_out_when_the_session_ends(cluster: Cluster) ->
     producer.flush(1)
 
 
-def produce(producer: Producer, topic: str, report: Any) -> None:
-    """Send one record, and hear of earlier ones."""
+def produce(producer: Producer, topic: str, report: Any, heard: list[Any]) -> list[Any]:
+    """Send one record, hear of earlier ones, and give what was heard."""
     producer.produce(topic, b"x", on_delivery=report)
     producer.poll(0.02)
+    return heard
 
 
 def listing(cluster: Cluster) -> int:
