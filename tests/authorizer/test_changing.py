@@ -117,24 +117,27 @@ def test_a_rule_made_and_removed_in_one_batch_hurts_nobody(shared: InProcess) ->
 @pytest.mark.requirement("A-30", "H-15")
 def test_a_combined_node_takes_each_change_once(tmp_path: Path) -> None:
     count = "kafka.server:type=Authorizer,name=AclCount"
-    with Cluster(tmp_path, several_listeners()) as cluster:
-        with FramePeer(port_of(cluster, LOGIN)) as root, FramePeer(port_of(cluster, LOGIN)) as alice:
-            root.login("root")
-            alice.login("alice")
-            for n in range(3):
-                create(root, [rule(f"t{n}", "alice"), rule(f"t{n}", "alice", deny=True, operation=4)])
-                assert dict(cluster.node.metrics.registry.values(count))[count]["Value"] == 2 * n + 2
-            delete(root, [rule("t1", "alice")])
-            shown = alice.call(build(K.METADATA, topics=[{"name": f"t{n}"} for n in range(4)]))
-            refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            assert {t.name for t in shown.topics if t.error_code != refused} == {"t0", "t2"}
-            assert cluster.node.acl_count() == 5
-            # The controller's role decides likewise: alice may create nothing, until she may.
-            asked = build(K.CREATE_ACLS, creations=[rule("t", "alice")])
-            assert alice.call(asked).results[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            create(root, [{**rule("kafka-cluster", "alice", operation=7), "resource_type": 4}])
-            assert alice.call(asked).results[0].error_code == 0
-            assert cluster.node.acl_count() == 7
+    with (
+        Cluster(tmp_path, several_listeners()) as cluster,
+        FramePeer(port_of(cluster, LOGIN)) as root,
+        FramePeer(port_of(cluster, LOGIN)) as alice,
+    ):
+        root.login("root")
+        alice.login("alice")
+        for n in range(3):
+            create(root, [rule(f"t{n}", "alice"), rule(f"t{n}", "alice", deny=True, operation=4)])
+            assert dict(cluster.node.metrics.registry.values(count))[count]["Value"] == 2 * n + 2
+        delete(root, [rule("t1", "alice")])
+        shown = alice.call(build(K.METADATA, topics=[{"name": f"t{n}"} for n in range(4)]))
+        refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert {t.name for t in shown.topics if t.error_code != refused} == {"t0", "t2"}
+        assert cluster.node.acl_count() == 5
+        # The controller's role decides likewise: alice may create nothing, until she may.
+        asked = build(K.CREATE_ACLS, creations=[rule("t", "alice")])
+        assert alice.call(asked).results[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        create(root, [{**rule("kafka-cluster", "alice", operation=7), "resource_type": 4}])
+        assert alice.call(asked).results[0].error_code == 0
+        assert cluster.node.acl_count() == 7
 
 
 @pytest.mark.requirement("A-36")
