@@ -121,7 +121,8 @@ def test_what_a_parted_controller_cannot_commit_never_was(barnabas_clusters: Cal
 def test_a_snapshot_is_taken_up_as_one_change(barnabas_clusters: Callable[..., LocalCluster]) -> None:
     """Before: all but one. After: that one alone. The changes between lead through neither, and must not be seen."""
     keys = {
-        **PLAIN_TOO, **QUICK_QUORUM, "metadata.log.max.record.bytes.between.snapshots": "3000", "metadata.max.retention.bytes": "0",
+        **PLAIN_TOO, **QUICK_QUORUM,
+        "metadata.log.max.record.bytes.between.snapshots": "3000", "metadata.max.retention.bytes": "0",
         "internal.metadata.log.segment.bytes": "4096", "broker.session.timeout.ms": "60000",
     }  # fmt: skip
     cluster = barnabas_clusters(
