@@ -135,8 +135,8 @@ class Node:
             settings=LogDirsSettings(producer_expiration_ms=config["producer.id.expiration.ms"]),
             fs=fs,
         )
-        mechanisms = Mechanisms(config, self._for_logins, self.token_secrets, self.clock)
-        self.authentication = Authentication(config, mechanisms, self.principals, self.clock)
+        self._mechanisms = Mechanisms(config, self._for_logins, self.token_secrets, self.clock)
+        self.authentication = Authentication(config, self._mechanisms, self.principals, self.clock)
         self._own = OwnMetadata(lambda: self.metadata.own_records())
         self._acls = AclPublisher(config, self._own)
         self._configs = ConfigPublisher(config, self.log_dirs, self._reconfigured)
@@ -285,6 +285,8 @@ class Node:
         properties = self.log_dirs.online[0].properties
         assert properties is not None
         self.cluster_id = properties.cluster_id
+        await self._mechanisms.start()
+        self.watch(self._mechanisms.run(), "keys of logins")
         self._open_listeners()
         self._metadata_task = self.watch(self.metadata.run(), "metadata")
         publish_raft_metrics(self.metrics.registry, await self.metadata.opened())

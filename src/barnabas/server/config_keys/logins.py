@@ -1,4 +1,4 @@
-"""Keys of who a peer is and what its login is checked against: principals, delegation tokens."""
+"""Keys of who a peer is and what its login is checked against: principals, delegation tokens, OAUTHBEARER."""
 
 from typing import Final
 
@@ -39,5 +39,73 @@ KEYS: Final = (
         ConfigType.PASSWORD,
         None,
         "What delegation tokens are made from; the same on every node of the cluster. Empty or not set: there are no tokens (KIP-48).",
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.clock.skew.seconds",
+        ConfigType.INT,
+        30,
+        "How far an issuer's clock may be off, s.",
+        importance=Importance.LOW,
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.expected.audience",
+        ConfigType.LIST,
+        (),
+        "Whom a token must be meant for: one of these, its claim aud. Empty takes only tokens that name nobody.",
+        importance=Importance.HIGH,
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.expected.issuer",
+        ConfigType.STRING,
+        None,
+        "Who must have made a token, its claim iss; not set takes anybody whose key is known.",
+        importance=Importance.HIGH,
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        ConfigType.LONG,
+        3_600_000,
+        "How often the keys are fetched again, ms.",
+        importance=Importance.LOW,
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        ConfigType.LONG,
+        10_000,
+        "How long to wait at most before keys that could not be fetched are asked for again, ms.",
+        importance=Importance.LOW,
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        ConfigType.LONG,
+        100,
+        "How long to wait at first, ms.",
+        importance=Importance.LOW,
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.jwks.endpoint.url",
+        ConfigType.STRING,
+        None,
+        "Where the keys are that tokens of OAUTHBEARER are signed with: an https: or file: URL of a JSON Web Key Set (KIP-768).",
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.scope.claim.name",
+        ConfigType.STRING,
+        "scope",
+        "The claim that holds a token's scope.",
+        importance=Importance.LOW,
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.sub.claim.name",
+        ConfigType.STRING,
+        "sub",
+        "The claim that names the user.",
+        importance=Importance.LOW,
+    ),
+    ConfigKey(
+        "sasl.server.callback.handler.class",
+        ConfigType.CLASS,
+        None,
+        "What checks the logins of one mechanism on one listener, by the prefix listener.name.<name>.<mechanism>: for PLAIN a Python class as module:Class.",
     ),
 )

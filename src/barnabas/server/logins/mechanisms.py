@@ -1,21 +1,24 @@
 """What each listener's SASL mechanisms check against.
 
-Passwords for PLAIN come from `listener.name.<name>.plain.sasl.jaas.config`, credentials and delegation tokens for SCRAM
-from the metadata image of the moment, so that a change of them counts from the next login on.
+Credentials and delegation tokens for SCRAM come from the metadata image of the moment, so that a change of them counts
+from the next login on; PLAIN and OAUTHBEARER have a module each.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from barnabas.core.metadata.scram import ScramMechanism
 from barnabas.core.sasl.exchange import ServerMechanism
-from barnabas.core.sasl.jaas import JaasError, parse_jaas
-from barnabas.core.sasl.mechanisms import MECHANISMS, plain
-from barnabas.core.sasl.mechanisms.plain import PlainServer, VerifyPassword, verify_in
+from barnabas.core.sasl.mechanisms import MECHANISMS, oauthbearer, plain
+from barnabas.core.sasl.mechanisms.oauthbearer import OAuthBearerServer
+from barnabas.core.sasl.mechanisms.plain import PlainServer
 from barnabas.core.sasl.mechanisms.scram import (
     ALGORITHMS,
     ScramAlgorithm,
@@ -23,18 +26,23 @@ from barnabas.core.sasl.mechanisms.scram import (
     StoredCredential,
     TokenCredential,
 )
-from barnabas.model.config import ConfigError, Password
+from barnabas.model.config import ConfigError
 from barnabas.model.ports import Clock
+from barnabas.server.logins.oauth import validator
+from barnabas.server.logins.plain_store import password_check
 
 if TYPE_CHECKING:
     from barnabas.core.metadata.image import MetadataImage
     from barnabas.core.metadata.token_secrets import TokenSecrets
     from barnabas.server.config import NodeConfig
+    from barnabas.server.logins.jwks import KeySource
+
+log = structlog.get_logger("kafka.security.logins")
 
 NewExchange = Callable[[], ServerMechanism]
 _NONCE_BYTES: Final = 24
 _DECOY_BYTES: Final = 32
-_JAAS: Final = "sasl.jaas.config"
+_MAX_REAUTH: Final = "connections.max.reauth.ms"
 
 
 class Mechanisms:
@@ -50,21 +58,50 @@ class Mechanisms:
         # Of this process only: after a restart a decoy's salt differs, which tells a stranger no more than a
         # changed password would.
         self._decoy_secret = secrets.token_bytes(_DECOY_BYTES)
+        self._sources: list[KeySource] = []
 
     def of_listener(self, listener: str) -> Mapping[str, NewExchange]:
         """Give what begins an exchange, by mechanism offered; ConfigError when one is set up wrongly."""
         enabled = self._config.on_listener(listener, "sasl.enabled.mechanisms")
         if not enabled:
             raise ConfigError(f"sasl.enabled.mechanisms is empty, and listener {listener} logs in by SASL")
-        return {name: self._exchanges(listener, name) for name in enabled}
+        found = {name: self._exchanges(listener, name) for name in enabled}
+        self._warn_of_endless_sessions(listener, enabled)
+        return found
+
+    def _warn_of_endless_sessions(self, listener: str, enabled: Sequence[str]) -> None:
+        ending = [n for n in enabled if n == oauthbearer.NAME or (n in ALGORITHMS and self._token_secrets is not None)]
+        endless = [n for n in ending if self._config.on_mechanism(listener, n, _MAX_REAUTH) <= 0]
+        if endless:
+            log.warning(
+                f"sessions go on after the token that began them has ended: set {_MAX_REAUTH}",
+                listener=listener,
+                mechanisms=endless,
+            )
+
+    async def start(self) -> None:
+        """Have the keys that tokens are signed with; ConfigError when they are not to be had."""
+        for source in self._sources:
+            await source.start()
+
+    async def run(self) -> None:
+        """Keep those keys fresh."""
+        async with asyncio.TaskGroup() as group:
+            for source in self._sources:
+                group.create_task(source.run(), name="keys of tokens")
 
     def _exchanges(self, listener: str, name: str) -> NewExchange:
         if name == plain.NAME:
-            return partial(PlainServer, _plain_users(self._config, listener))
+            return partial(PlainServer, password_check(self._config, listener))
         if name in ALGORITHMS:
             look_up = partial(self._credential, ALGORITHMS[name])
             look_up_token = None if self._token_secrets is None else partial(self._token, ALGORITHMS[name])
             return partial(ScramServer, ALGORITHMS[name], look_up, new_nonce, self._decoy_secret, look_up_token)
+        if name == oauthbearer.NAME:
+            validate, source = validator(self._config, listener, self._clock)
+            if source is not None:
+                self._sources.append(source)
+            return partial(OAuthBearerServer, validate)
         raise ConfigError(f"sasl.enabled.mechanisms={name}: want some of {', '.join(MECHANISMS)}")
 
     def _credential(self, algorithm: ScramAlgorithm, user: str) -> StoredCredential | None:
@@ -82,14 +119,3 @@ class Mechanisms:
 def new_nonce() -> str:
     """Give the server's part of a SCRAM nonce: 192 bits, printable, without a comma."""
     return secrets.token_urlsafe(_NONCE_BYTES)
-
-
-def _plain_users(config: NodeConfig, listener: str) -> VerifyPassword:
-    text = config.on_mechanism(listener, plain.NAME, _JAAS)
-    key = f"listener.name.{listener.lower()}.plain.{_JAAS}"
-    if text is None:
-        raise ConfigError(f'{key} is missing: want "...PlainLoginModule required user_alice=\\"password\\";"')
-    try:
-        return verify_in(parse_jaas(text.secret if isinstance(text, Password) else text).user_passwords())
-    except JaasError as e:
-        raise ConfigError(f"{key}: {e}") from None
