@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import aiohttp
 import structlog
 from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
+from joserfc.jwk import import_key
 
 from barnabas.model.config import ConfigError
 from barnabas.model.ports import Clock
@@ -28,6 +28,7 @@ ASK_AGAIN_MS: Final = 60_000
 _NAMES_KEPT: Final = 16
 _LONGEST_NAME: Final = 1000
 _TIMEOUT_S: Final = 20
+_ASYMMETRIC: Final = ("RSA", "EC", "OKP")
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 Key = Any
 """One of joserfc's keys."""
@@ -69,8 +70,8 @@ def parse_keys(data: bytes) -> list[Key]:
     """Give the keys of a JSON Web Key Set; ValueError when it is none. Symmetric keys are left out."""
     try:
         document = json.loads(data)
-        listed = [key for key in document["keys"] if key.get("kty") in ("RSA", "EC", "OKP")]
-        return list(KeySet.import_key_set({"keys": listed}).keys)
+        listed = [key for key in document["keys"] if key.get("kty") in _ASYMMETRIC and key.get("use") != "enc"]
+        return [import_key(key) for key in listed]
     except (JoseError, ValueError, KeyError, TypeError, AttributeError) as e:
         raise ValueError(f"not a JSON Web Key Set: {e}") from None
 
