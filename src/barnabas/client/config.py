@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from barnabas.core.sasl.jaas import JaasError, parse_jaas
+from barnabas.core.sasl.jaas import JaasError, LoginModule, parse_jaas
+from barnabas.core.sasl.mechanisms import oauthbearer
 from barnabas.model.config import (
     MASKED,
     ConfigError,
@@ -51,10 +52,22 @@ CLIENT_KEYS: Final = ConfigTable(
         f"How to talk to the nodes: {', '.join(PROTOCOLS)}.",
         validator=one_of(*PROTOCOLS, ignore_case=True),
     ),
-    _Key("sasl.mechanism", _S, "GSSAPI", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."),
+    _Key("sasl.mechanism", _S, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."),
     _Key("sasl.jaas.config", _P, None, "Java's way to give user name and password to a mechanism."),
     _Key("sasl.username", _S, None, "librdkafka's way to give the user name."),
     _Key("sasl.password", _P, None, "librdkafka's way to give the password."),
+    _Key("sasl.oauthbearer.token.endpoint.url", _S, None, "Where tokens come from: an issuer's URL, or file:."),
+    _Key("sasl.oauthbearer.client.credentials.client.id", _S, None, "Who asks the issuer; clientId in JAAS."),
+    _Key("sasl.oauthbearer.client.credentials.client.secret", _P, None, "The secret of that; clientSecret in JAAS."),
+    _Key("sasl.oauthbearer.scope", _S, None, "What to ask the issuer for; scope in JAAS."),
+    _Key("sasl.oauthbearer.header.urlencode", _B, False, "Whether the issuer wants id and secret encoded (RFC 6749)."),
+    _Key("sasl.oauthbearer.jwt.retriever.class", _S, None, "A Python function that gives tokens, as module:name."),
+    _Key(
+        "sasl.login.refresh.window.factor",
+        ConfigType.DOUBLE,
+        0.8,
+        "The part of a token's life after which it is renewed.",
+    ),
     _Key("ssl.truststore.location", _S, None, "The file of certificate authorities to trust."),
     _Key("ssl.truststore.password", _P, None, "What opens the trust store."),
     _Key("ssl.truststore.type", _S, "JKS", "JKS, PKCS12 or PEM."),
@@ -128,6 +141,8 @@ CLIENT_KEYS: Final = ConfigTable(
 _LIBRDKAFKA: Final[Mapping[str, str]] = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
     "compression.codec": "compression.type",
     "request.required.acks": "acks",
     "queue.buffering.max.ms": "linger.ms",
@@ -271,9 +286,24 @@ class ClientConfig:
         return self.security_protocol in ("SSL", "SASL_SSL")
 
     @property
+    def by_bearer_token(self) -> bool:
+        """Say whether this client logs in by OAUTHBEARER, as the one whom its token names."""
+        mechanism: str = self._values["sasl.mechanism"]
+        return self.security_protocol.startswith("SASL") and mechanism.upper() == oauthbearer.NAME
+
+    @property
+    def jaas_options(self) -> Mapping[str, str]:
+        """Give the options of `sasl.jaas.config`, secrets among them; ConfigError when it cannot be read."""
+        jaas: Password | None = self._values["sasl.jaas.config"]
+        return {} if jaas is None else _login_module(jaas).options
+
+    @property
     def sasl(self) -> SaslCredentials | None:
-        """Give who this client says it is; None without SASL, ConfigError when name or password is missing."""
-        if not self.security_protocol.startswith("SASL"):
+        """Give who this client says it is; None without SASL and where a bearer token says it.
+
+        ConfigError when name or password is missing.
+        """
+        if not self.security_protocol.startswith("SASL") or self.by_bearer_token:
             return None
         mechanism: str = self._values["sasl.mechanism"]
         username, password = self.text("sasl.username"), self._values["sasl.password"]
@@ -328,11 +358,15 @@ def resolve_references(text: str) -> str:
     return _REFERENCE.sub(one, text)
 
 
-def _from_jaas(jaas: Password) -> tuple[str | None, Password | None, bool]:
+def _login_module(jaas: Password) -> LoginModule:
     try:
-        module = parse_jaas(jaas.secret)
+        return parse_jaas(jaas.secret)
     except JaasError as e:
         raise ConfigError(f"sasl.jaas.config: {e}") from None
+
+
+def _from_jaas(jaas: Password) -> tuple[str | None, Password | None, bool]:
+    module = _login_module(jaas)
     return module.username, None if module.password is None else Password(module.password), module.by_token
 
 

@@ -14,7 +14,7 @@ import itertools
 import random
 import ssl
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -67,11 +67,12 @@ class TlsHandshakeError(ChannelError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSettings:
-    """What every connection of a client shares. tls: None for plain text; sasl: makes a fresh exchange."""
+    """What every connection of a client shares. tls: None for plain text; sasl: makes a fresh exchange, at once or
+    when it has been to an issuer of tokens."""
 
     client_id: str = SOFTWARE_NAME
     tls: ClientTls | None = None
-    sasl: Callable[[], SaslClient] | None = None
+    sasl: Callable[[], SaslClient | Awaitable[SaslClient]] | None = None
     connect_timeout_ms: int = 10_000
     request_timeout_ms: int = 30_000
     send_buffer_bytes: int = -1
@@ -381,13 +382,16 @@ class Channel:
 
     async def _authenticate(self) -> None:
         assert self._settings.sasl is not None
-        exchange = self._settings.sasl()
         version = min(2, self.api_versions.get(SaslAuthenticateRequest.API_KEY, (0, 0))[1])
         try:
+            begun = self._settings.sasl()
+            exchange = begun if isinstance(begun, SaslClient) else await begun
             while (step := exchange.next_request) is not None:
                 await self._authenticate_step(exchange, step, version)
         except SaslRefusedError as e:
             raise AuthenticationError(f"{self.host}:{self.port}: {e}") from e
+        except OSError as e:  # of whoever gives tokens; that may pass
+            raise DisconnectedError(str(e)) from e
         after_ms = renewal_after_ms(exchange.session_lifetime_ms, random.random())
         self._renew_at = None if after_ms is None else asyncio.get_running_loop().time() + after_ms / 1000
 

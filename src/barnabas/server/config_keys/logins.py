@@ -108,4 +108,41 @@ KEYS: Final = (
         None,
         "What checks the logins of one mechanism on one listener, by the prefix listener.name.<name>.<mechanism>: for PLAIN a Python class as module:Class.",
     ),
+    ConfigKey(
+        "sasl.login.refresh.window.factor",
+        ConfigType.DOUBLE,
+        0.8,
+        "The part of a token's life after which this node fetches another one.",
+        dynamic=DynamicMode.PER_BROKER,
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.client.credentials.client.id",
+        ConfigType.STRING,
+        None,
+        "Whom this node asks the issuer of tokens as; clientId in JAAS.",
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.client.credentials.client.secret",
+        ConfigType.PASSWORD,
+        None,
+        "The secret of that; clientSecret in JAAS.",
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.jwt.retriever.class",
+        ConfigType.CLASS,
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
+        "Where this node's own tokens come from, instead of a URL: a Python function as module:name.",
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.scope",
+        ConfigType.STRING,
+        None,
+        "What this node asks the issuer of tokens for; scope in JAAS.",
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.token.endpoint.url",
+        ConfigType.STRING,
+        None,
+        "Where this node's own tokens come from: an issuer's https: URL, or a file: that is kept fresh.",
+    ),
 )
