@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from immutables import Map
 
+from barnabas.core.metadata.acls import binding_of
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
 from barnabas.core.metadata.image import MetadataImage, replay_one
 from barnabas.core.metadata.partition import RECOVERING, PartitionRegistration
@@ -232,8 +233,7 @@ def _remove_token(touched: _Touched, r: RemoveDelegationTokenRecord) -> _Touched
 
 @replays(AccessControlEntryRecord)
 def _acl(touched: _Touched, r: AccessControlEntryRecord) -> _Touched:
-    after = replay_one(touched.image, r)
-    touched.acls.append((r.id, after.acls.by_id[r.id]))
+    touched.acls.append((r.id, binding_of(r)))
     return touched
 
 
