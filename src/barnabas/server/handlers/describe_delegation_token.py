@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.core.metadata.token_secrets import TokenSecrets
 from barnabas.core.metadata.tokens import DelegationToken
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
 
 
+_TELLS_WHO_ASKED: Final = 3
+"""The first version whose answer names the requester beside the owner."""
+
+
 @handles(DescribeDelegationTokenRequest, authz=BY_HANDLER)
 def describe_delegation_token(
     req: DescribeDelegationTokenRequest, ctx: RequestContext
@@ -37,7 +41,7 @@ def describe_delegation_token(
         wanted = [f"{owner.principal_type}:{owner.principal_name}" for owner in req.owners]
         tokens = [t for t in tokens if any(_concerns(t, who) for who in wanted)]
     shown = sorted((t for t in tokens if _may_see(t, ctx)), key=lambda t: (t.issue_timestamp, t.id))
-    return DescribeDelegationTokenResponse(tokens=[_described(token, secrets) for token in shown])
+    return DescribeDelegationTokenResponse(tokens=[_described(token, secrets, ctx.version) for token in shown])
 
 
 def _concerns(token: DelegationToken, who: str) -> bool:
@@ -52,12 +56,13 @@ def _may_see(token: DelegationToken, ctx: RequestContext) -> bool:
     )
 
 
-def _described(token: DelegationToken, secrets: TokenSecrets) -> DescribedDelegationToken:
+def _described(token: DelegationToken, secrets: TokenSecrets, version: int) -> DescribedDelegationToken:
+    told = version >= _TELLS_WHO_ASKED
     return DescribedDelegationToken(
         principal_type=token.owner.principal_type,
         principal_name=token.owner.name,
-        token_requester_principal_type=token.requester.principal_type,
-        token_requester_principal_name=token.requester.name,
+        token_requester_principal_type=token.requester.principal_type if told else "",
+        token_requester_principal_name=token.requester.name if told else "",
         issue_timestamp=token.issue_timestamp,
         expiry_timestamp=token.expiry_timestamp,
         max_timestamp=token.max_timestamp,
