@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import pytest
+
 from barnabas.core.forwarding.envelope import wrap
 from barnabas.core.forwarding.principal import DefaultPrincipalSerde
 from barnabas.model.principal import KafkaPrincipal
@@ -111,3 +113,17 @@ def enveloped(user: str, key: ApiKey, **fields: Any) -> EnvelopeRequest:
 def quorum_of(directory: Path, **shape: Any) -> Quorum:
     """Give a quorum of three with static voters."""
     return Quorum(directory, static=True, **shape)
+
+
+async def knocked(port: int) -> None:
+    """Try a few times to be let in; nobody may answer."""
+    for _ in range(5):
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            continue
+        writer.write(b"\x00\x00\x00\x0a\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff")  # ApiVersions v0
+        with pytest.raises((TimeoutError, OSError, asyncio.IncompleteReadError)):
+            async with asyncio.timeout(0.05):
+                await reader.readexactly(4)
+        writer.close()

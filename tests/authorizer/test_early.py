@@ -9,19 +9,23 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from barnabas.server.config import NodeConfig
 from barnabas.server.handlers import CONTROLLER
+from barnabas.server.node import Node
 from barnabas.server.router import Router
-from barnabas.wire.api_keys import ApiKey
+from barnabas.testing.ports import free_ports
+from barnabas.wire.api_keys import API_KEYS, ApiKey
 from barnabas.wire.errors import ErrorCode
 from tests.forwarding.scripted import request_with_elements
 from tests.server.frames import FramePeer
 from tests.server.raft.quorums import Quorum
 from tests.server.requests import error_codes
 
-from .quorum import asked, enveloped, quorum_of, secured, spoken, starting
+from .quorum import asked, broker, enveloped, knocked, quorum_of, secured, spoken, starting
 
 pytestmark = pytest.mark.slow
 K = ApiKey
+BROKER = 4
 NOT_READY = ErrorCode.AUTHORIZER_NOT_READY
 TOPICS: dict[str, Any] = {"topics": [{"name": "t", "num_partitions": 1, "replication_factor": 1}], "timeout_ms": 1000}
 WITHOUT_RIGHTS = {K.API_VERSIONS, K.SASL_HANDSHAKE, K.SASL_AUTHENTICATE}
@@ -88,17 +92,36 @@ async def test_once_it_has_loaded_it_answers_by_the_rules(quorum: Quorum) -> Non
 
 
 @pytest.mark.requirement("A-22")
-async def test_a_listener_that_is_not_early_stays_shut(tmp_path: Path) -> None:
-    quorum = quorum_of(
-        tmp_path, voters=(1,), settings=secured(early__start__listeners="", metadata__max__idle__interval__ms="0")
-    )
-    with capture_logs():
-        await quorum.start(1)  # alone it needs nobody, so it is up all the same
-    listener = quorum.nodes[1].listeners[0]
-    try:
-        assert not listener.early
-    finally:
-        await quorum.stop(1)
+async def test_a_listener_that_is_not_named_stays_shut(tmp_path: Path) -> None:
+    quorum = quorum_of(tmp_path, settings=secured(early__start__listeners=""))
+    quorum.format(1)
+    node = Node(NodeConfig.parse(quorum.properties(1)))
+    task = asyncio.create_task(node.start())
+    await node.metadata.opened()
+    await knocked(quorum.ports[1])
+    assert not task.done()
+    task.cancel()
+    await asyncio.wait([task])
+
+
+@pytest.mark.requirement("A-22", "A-23", "A-24")
+async def test_clients_listeners_can_be_early_too(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    own = {BROKER: {**broker(port), "early.start.listeners": "clients"}}
+    quorum = quorum_of(tmp_path, others=(BROKER,), settings=secured(), own=own)
+    keys = (K.METADATA, K.DESCRIBE_CLUSTER, K.LIST_GROUPS, K.LIST_OFFSETS, K.FETCH, K.DESCRIBE_ACLS, K.DESCRIBE_CONFIGS)
+
+    def talk(peer: FramePeer) -> list[set[int]]:
+        rows = [API_KEYS[key] for key in keys]
+        return [set(error_codes(peer.call(request_with_elements(row, row.max_version)))) for row in rows]
+
+    quorum.ports[BROKER] = port
+    async with starting(quorum, BROKER):
+        by_super_user = await spoken(port, "root", talk)
+        by_alice = await spoken(port, "alice", talk)
+    assert not any({-1, NOT_READY} & codes for codes in by_super_user)
+    assert not any(codes <= {0} or NOT_READY in codes for codes in by_alice[2:])
+    assert by_alice[-2] == {-1}
 
 
 @pytest.mark.requirement("H-17")

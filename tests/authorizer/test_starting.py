@@ -15,7 +15,7 @@ from tests.server.frames import FramePeer
 from tests.server.raft.quorums import WAIT_S, Quorum, running
 
 from .hammer import NOTHING, SECRET, Hammer, rule
-from .quorum import asked, broker, secured
+from .quorum import asked, broker, knocked, secured
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 BROKER = 4
@@ -66,17 +66,3 @@ async def test_a_stranger_never_gets_in_while_nodes_come_and_go(tmp_path: Path) 
                     await alone.stop(clean=False)
     assert set(alice.seen) == {shown}
     assert NOTHING not in alice.seen
-
-
-async def knocked(port: int) -> None:
-    """Try a few times to be let in; nobody may answer."""
-    for _ in range(5):
-        try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            continue
-        writer.write(b"\x00\x00\x00\x0a\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff")  # ApiVersions v0
-        with pytest.raises((TimeoutError, OSError, asyncio.IncompleteReadError)):
-            async with asyncio.timeout(0.05):
-                await reader.readexactly(4)
-        writer.close()
