@@ -41,3 +41,8 @@ def may_ask_for_tokens(ctx: RequestContext) -> bool:
     if ctx.principal.token_authenticated or protocol == "PLAINTEXT":
         return False
     return protocol != "SSL" or ctx.principal != ANONYMOUS
+
+
+def at_controller(ctx: RequestContext) -> bool:
+    """Say whether a request is where it is decided: it came by a listener of the quorum, or from this process."""
+    return ctx.privileged or ctx.forwarded_by is not None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.core.metadata.token_changes import create_token, owner_of, refused_creation
 from barnabas.model.acl import AclOperation, ResourceType
-from barnabas.server.delegation_tokens import may_ask_for_tokens
+from barnabas.server.delegation_tokens import at_controller, may_ask_for_tokens
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_delegation_token import (
@@ -40,7 +40,7 @@ async def _created(req: CreateDelegationTokenRequest, ctx: RequestContext) -> Cr
         return refused_creation(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, owner, requester)
     if str(owner) != str(requester) and not ctx.authorize(AclOperation.CREATE_TOKENS, ResourceType.USER, str(owner)):
         return refused_creation(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, owner, requester)
-    if not ctx.privileged:
+    if not at_controller(ctx):
         forwarded: CreateDelegationTokenResponse = await ctx.node.channel.call(req, ctx.version, on_behalf=ctx)
         return forwarded
     rules, now_ms = ctx.node.changes.token_rules, ctx.node.clock.now_ms()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.core.metadata.token_changes import NO_TIME, renew_token
-from barnabas.server.delegation_tokens import may_ask_for_tokens
+from barnabas.server.delegation_tokens import at_controller, may_ask_for_tokens
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
@@ -22,7 +22,7 @@ async def renew_delegation_token(req: RenewDelegationTokenRequest, ctx: RequestC
         return RenewDelegationTokenResponse(
             error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME
         )
-    if not ctx.privileged:
+    if not at_controller(ctx):
         return await ctx.node.channel.call(req, ctx.version, on_behalf=ctx)
     rules, who, now_ms = ctx.node.changes.token_rules, ctx.principal, ctx.node.clock.now_ms()
     return await ctx.node.controller.write(
