@@ -13,7 +13,7 @@ from barnabas.client.admin import Admin
 from barnabas.client.admin.users import ScramUpsertion
 from barnabas.model.config import Password
 from barnabas.testing.cluster import Cluster
-from tests.clients.nodes import until
+from barnabas.testing.users import User
 from tests.peers.tools import PRODUCER_PERFORMANCE, run_tool_result
 from tests.server.frames import port_of
 
@@ -60,6 +60,7 @@ async def test_a_producer_keeps_its_connections_over_several_lives(
     if mechanism != "PLAIN":
         user, password = f"of-{mechanism.lower()}", "its-secret"
         await add(cluster, user, mechanism, password)
+        allow(cluster, user, topic)
     before, kills = listener_bean(cluster, LONG), killed(cluster)
     config = client_file(tmp_path, cluster, mechanism, user, password)
     records = SECONDS * 40
@@ -87,26 +88,9 @@ async def add(cluster: Cluster, user: str, mechanism: str, password: str) -> Non
         assert await admin.alter_scram([wanted]) == {user: None}
 
 
-@pytest.mark.requirement("R-14")
-async def test_a_producer_is_told_when_it_cannot_renew_its_session(cluster: Cluster, tmp_path: Path) -> None:
-    topic, mechanism, user = "java-refused", "SCRAM-SHA-512", "changing"
-    cluster.create_topic(topic)
-    await add(cluster, user, mechanism, "first-secret")
-    config = client_file(tmp_path, cluster, mechanism, user, "first-secret")
-    before = listener_bean(cluster, LONG)
-    running = asyncio.create_task(
-        asyncio.to_thread(
-            run_tool_result,
-            PRODUCER_PERFORMANCE, "--topic", topic, "--num-records", "400", "--record-size", "20",
-            "--throughput", "40", "--command-config", str(config),
-        )
-    )  # fmt: skip
-    logins = "successful-authentication-total"
-    await asyncio.to_thread(
-        until, lambda: listener_bean(cluster, LONG)[logins], lambda count: count >= before[logins] + 2, 60
-    )
-    await add(cluster, user, mechanism, "second-secret")
-    done = await running
-    assert "SaslAuthenticationException" in done.stdout + done.stderr
-    after = listener_bean(cluster, LONG)
-    assert after["failed-reauthentication-total"] > before["failed-reauthentication-total"]
+def allow(cluster: Cluster, user: str, topic: str) -> None:
+    """Let somebody use a topic, and a group of its name."""
+    rules = User(cluster, user, "")
+    for operation in ("read", "write", "describe"):
+        rules.allow(operation, "topic", topic)
+    rules.allow("read", "group", topic)

@@ -64,7 +64,6 @@ async def test_a_renewal_stands_alone_on_the_wire_and_what_caused_it_follows_at_
     assert {key for key, _ in first if key in SASL} == SASL
 
 
-@pytest.mark.requirement("R-23")
 async def test_a_broker_whose_sessions_have_no_end_sees_no_second_login(real_kafka: RealKafka) -> None:
     settings = channel_settings(ClientConfig.from_properties(real_kafka.client_properties(PROTOCOL)))
     async with recorded("localhost", real_kafka.ports[PROTOCOL]) as tape:
