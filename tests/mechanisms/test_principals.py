@@ -134,3 +134,29 @@ async def test_a_node_does_not_come_up_without_a_serializer(cluster: InProcess, 
     settings = {**cluster.config(1), "log.dirs": str(tmp_path), KEY: "tests.mechanisms.builders:WithoutSerde"}
     with pytest.raises(ConfigError, match=r"principal\.builder\.class"):
         Node(NodeConfig.parse(settings))
+
+
+ODD_NAMES = (
+    "CN=a b,O=x\\, y",
+    "ä:ö",
+    "*",
+    "a\x00b",
+    " ",
+    "User:alice",
+    "'; --",
+    "\u202eecila",
+    "x" * 5000,
+    "\U0001f600",
+)
+
+
+@pytest.mark.requirement("F-29")
+@pytest.mark.parametrize("name", ODD_NAMES, ids=range(len(ODD_NAMES)))
+def test_odd_names_travel_as_they_are(name: str) -> None:
+    principals = load()
+    made = principals.of_peer("SSL", "TLS", "192.0.2.7", b"DER", lambda: KafkaPrincipal("User", name))
+    token = principals.of_sasl(CLIENT, "SCRAM-SHA-256", Verified(b"", name, token_authenticated=True))
+    for principal in (made, token):
+        read = principals.serde.deserialize(principals.serde.serialize(principal))
+        assert (read, read.token_authenticated) == (principal, principal.token_authenticated)
+        assert read.name == name
