@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.server.config import NodeConfig
+from barnabas.server.format import random_uuid
 from barnabas.server.node import Node
 from barnabas.testing.ports import free_ports
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.records.access_control_entry_record import AccessControlEntryRecord
 from tests.server.frames import FramePeer
 from tests.server.raft.quorums import WAIT_S, Quorum, running
 
 from .hammer import NOTHING, SECRET, Hammer, rule
-from .quorum import asked, broker, knocked, secured
+from .quorum import asked, broker, knocked, quorum_of, secured
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 BROKER = 4
+RULES = 100
 OPEN_TOPIC = "open"
 """A topic that no rule is about."""
 
@@ -66,3 +72,25 @@ async def test_a_stranger_never_gets_in_while_nodes_come_and_go(tmp_path: Path) 
                     await alone.stop(clean=False)
     assert set(alice.seen) == {shown}
     assert NOTHING not in alice.seen
+
+
+@pytest.mark.requirement("A-16")
+async def test_a_node_is_up_when_it_knows_all_that_was_committed_when_it_came(tmp_path: Path) -> None:
+    """What it lacks comes in many small pieces, and after the first its log ends with something committed already."""
+    quorum = quorum_of(tmp_path, settings=secured(controller__quorum__fetch__max__bytes="500"))
+
+    def written(n: int) -> Callable[[MetadataImage], Decision[None]]:
+        record = AccessControlEntryRecord(
+            id=random_uuid(), resource_type=2, resource_name=f"t{n}", pattern_type=3, principal="User:bob", host="*",
+            operation=3, permission_type=3,
+        )  # fmt: skip
+        return lambda _: Decision((VersionedRecord(record, 0),), None)
+
+    async with running(quorum, 1, 2):
+        leader = await quorum.leader()
+        for n in range(RULES):
+            await leader.controller.write(written(n))
+        fetched = leader.replica.node.log_end_offset
+        await quorum.start(3)
+        assert fetched > RULES
+        assert quorum.nodes[3].acl_count() == RULES
