@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.cli.main import main
 from barnabas.model.config import ConfigError
 from barnabas.server.authorizers import plugin_authorizer
 from barnabas.server.config import AUTHORIZERS
@@ -70,7 +71,9 @@ def test_the_count_follows_creations_and_deletions_on_controller_and_broker(clus
 
 
 @pytest.mark.requirement("A-31", "A-35")
-def test_a_plug_in_without_a_count_is_asked_and_rules_wait_for_the_way_back(cluster: InProcess) -> None:
+def test_a_plug_in_without_a_count_is_asked_and_rules_wait_for_the_way_back(
+    cluster: InProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert create(cluster, "t") == 0
     rules = cluster.look(lambda: dict(cluster.nodes[CONTROLLER].image().acls.by_id))
     restart(cluster, BY_NAME)
@@ -82,6 +85,12 @@ def test_a_plug_in_without_a_count_is_asked_and_rules_wait_for_the_way_back(clus
     assert refused.topics == []
     asked, _ = ByName.asked[-1]
     assert (asked.request, asked.principal.name, asked.client_id) == ("CreateTopics", "alice", "frames")
+    directory = cluster.nodes[CONTROLLER].config.metadata_log_dir
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(["metadata-shell", "--directory", directory, "ls", "/acl/id"])
+    assert ended.value.code in (None, 0)
+    assert set(capsys.readouterr().out.split()) == {str(acl_id) for acl_id in rules}
     assert cluster.look(lambda: dict(cluster.nodes[CONTROLLER].image().acls.by_id)) == rules
     restart(cluster, AUTHORIZERS[1])
     assert counts(cluster) == [len(rules)] * 2
