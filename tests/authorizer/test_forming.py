@@ -18,13 +18,12 @@ from barnabas.testing.ports import free_ports
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from tests.server.controllers import CLUSTER_ID
-from tests.server.raft.quorums import WAIT_S, Quorum, running
+from tests.server.raft.quorums import WAIT_S, Quorum
 
-from .quorum import asked, broker, quorum_of, secured, starting
+from .quorum import asked, brief, broker, quorum_of, secured, starting
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 BROKER = 4
-CONTROLLERS = (1, 2, 3)
 RULE = {
     "resource_type": 2, "resource_name": "t", "principal": "User:bob", "host": "*", "operation": 3,
     "permission_type": 3,
@@ -50,7 +49,7 @@ async def test_it_forms_by_super_users(tmp_path: Path) -> None:
     own = {BROKER: {**secured("broker"), **broker(port)}}
     quorum = quorum_of(tmp_path, others=(BROKER,), settings=secured(), own=own)
     quorum.format(BROKER)
-    async with running(quorum):
+    async with brief(quorum):
         await serves(quorum, port, Node(NodeConfig.parse(quorum.properties(BROKER))))
 
 
@@ -60,7 +59,7 @@ async def test_it_forms_without_super_users_where_what_no_rule_is_about_is_open(
     settings = secured(super__users="", allow__everyone__if__no__acl__found="true")
     quorum = quorum_of(tmp_path, others=(BROKER,), settings=settings, own={BROKER: broker(port)})
     quorum.format(BROKER)
-    async with running(quorum):
+    async with brief(quorum):
         node = Node(NodeConfig.parse(quorum.properties(BROKER)))
         async with asyncio.timeout(WAIT_S):
             await node.start()
@@ -75,9 +74,8 @@ async def test_it_forms_without_super_users_where_what_no_rule_is_about_is_open(
             assert [r.error_code for r in refused.results] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
         finally:
             await node.stop()
-        # Nobody is a super user, and all are down at once: they know each other by what their own logs say.
-        await quorum.stop(*CONTROLLERS)
-        await quorum.start(*CONTROLLERS)
+    # Nobody is a super user, and all are down at once: they know each other by what their own logs say.
+    async with brief(quorum):
         leader = await quorum.leader()
         assert len(leader.image().acls.by_id) == 2
 
@@ -87,13 +85,12 @@ async def test_a_node_that_comes_back_is_not_open_to_those_that_a_rule_shuts_out
     settings = secured(super__users="User:root", allow__everyone__if__no__acl__found="true")
     quorum = quorum_of(tmp_path, settings=settings)
     among_nodes = {**RULE, "resource_type": 4, "resource_name": "kafka-cluster", "principal": "User:ctl"}
-    async with running(quorum):
+    async with brief(quorum):
         leader = await quorum.leader()
         port = quorum.ports[leader.config.node_id]
         answer = await asked(port, "root", ApiKey.CREATE_ACLS, creations=[{**among_nodes, "operation": 9}])
         assert [r.error_code for r in answer.results] == [0]
         await quorum.agree()
-    quorum.nodes.clear()
     async with starting(quorum, 1):
         vote = await asked(quorum.ports[1], "alice", ApiKey.VOTE)
         own = await asked(quorum.ports[1], "ctl", ApiKey.VOTE)
@@ -160,7 +157,7 @@ async def test_controllers_and_brokers_know_each_other_by_scram_alone(tmp_path: 
     own = {BROKER: {**broker(port), **by_scram("broker")}}
     quorum = ByScram(tmp_path, static=static, others=(BROKER,), settings=settings, own=own)
     quorum.format(BROKER)
-    async with running(quorum):
+    async with brief(quorum):
         node = Node(NodeConfig.parse(quorum.properties(BROKER)))
         async with asyncio.timeout(WAIT_S):
             await node.start()
@@ -170,6 +167,5 @@ async def test_controllers_and_brokers_know_each_other_by_scram_alone(tmp_path: 
             assert set(users) == {"ctl", "broker"}
         finally:
             await node.stop()
-        await quorum.stop(*CONTROLLERS)
-        await quorum.start(*CONTROLLERS)
+    async with brief(quorum):
         await quorum.leader()

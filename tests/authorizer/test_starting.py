@@ -17,10 +17,10 @@ from barnabas.testing.ports import free_ports
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.records.access_control_entry_record import AccessControlEntryRecord
 from tests.server.frames import FramePeer
-from tests.server.raft.quorums import WAIT_S, Quorum, running
+from tests.server.raft.quorums import WAIT_S, Quorum
 
 from .hammer import NOTHING, SECRET, Hammer, rule
-from .quorum import asked, broker, knocked, quorum_of, secured
+from .quorum import asked, brief, broker, knocked, quorum_of, secured
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 BROKER = 4
@@ -45,7 +45,7 @@ async def test_a_stranger_never_gets_in_while_nodes_come_and_go(tmp_path: Path) 
         assert peer.login("alice").error_code == 0
         return peer
 
-    async with running(quorum):
+    async with brief(quorum):
         first = node()
         await first.start()
         try:
@@ -64,7 +64,7 @@ async def test_a_stranger_never_gets_in_while_nodes_come_and_go(tmp_path: Path) 
             await alone.metadata.opened()
             await knocked(port)
             assert alice.answers == answers  # no controller can be reached: the clients' port answers nothing
-            async with running(quorum), asyncio.timeout(WAIT_S):
+            async with brief(quorum), asyncio.timeout(WAIT_S):
                 await starting
                 try:
                     await asyncio.to_thread(alice.wait_for, shown, 5)
@@ -86,7 +86,7 @@ async def test_a_node_is_up_when_it_knows_all_that_was_committed_when_it_came(tm
         )  # fmt: skip
         return lambda _: Decision((VersionedRecord(record, 0),), None)
 
-    async with running(quorum, 1, 2):
+    async with brief(quorum, 1, 2):
         leader = await quorum.leader()
         for n in range(RULES):
             await leader.controller.write(written(n))
