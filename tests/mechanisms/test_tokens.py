@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,13 @@ from barnabas.core.forwarding.principal import DefaultPrincipalSerde
 from barnabas.core.sasl.exchange import AuthenticationError
 from barnabas.model.acl import AclOperation, ResourceType
 from barnabas.model.principal import KafkaPrincipal
+from barnabas.testing.cluster import Cluster
 from barnabas.wire.api_keys import API_KEYS, ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from tests.forwarding.in_process import BROKERS, InProcess
 from tests.forwarding.scripted import client_request
-from tests.server.frames import FramePeer, decoded
+from tests.server.frames import LOGIN, OPEN, FramePeer, decoded, port_of, several_listeners
 from tests.server.requests import build
 
 from .logins import by_token
@@ -177,3 +179,41 @@ def test_every_api_of_tokens_is_offered(cluster: InProcess) -> None:
     for node, offered in ((1, keys), (2, keys), (101, keys - {int(K.DESCRIBE_DELEGATION_TOKEN)})):
         with cluster.frames(node) as peer:
             assert offered <= {api.api_key for api in peer.call(build(K.API_VERSIONS), 2).api_keys}
+
+
+def test_tokens_outlive_their_nodes(cluster: InProcess) -> None:
+    made = create(cluster)
+    cluster.stop_node(1)
+    cluster.start_node(1)
+    cluster.stop_node(101)
+    cluster.start_node(101)
+    with FramePeer(cluster.ports[1]) as peer:
+        by_token(peer, made.token_id, password(made))
+    renewed = cluster.ask(1, K.RENEW_DELEGATION_TOKEN, user="alice", hmac=made.hmac, renew_period_ms=-1)
+    assert renewed.error_code == 0
+
+
+@pytest.mark.requirement("H-10")
+def test_an_open_listener_hands_out_no_tokens(tmp_path: Path) -> None:
+    settings = several_listeners(delegation__token__secret__key="of all nodes")
+    with Cluster(tmp_path, settings) as open_one:
+        for listener, error in ((OPEN, E.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED), (LOGIN, E.NONE)):
+            with FramePeer(port_of(open_one, listener)) as peer:
+                if listener == LOGIN:
+                    peer.login("alice")
+                codes = {
+                    peer.call(build(key)).error_code for key in (K.CREATE_DELEGATION_TOKEN, K.DESCRIBE_DELEGATION_TOKEN)
+                }
+                assert codes == {error}, listener
+
+
+def test_without_a_key_there_are_no_tokens(tmp_path: Path) -> None:
+    with Cluster(tmp_path, several_listeners()) as without, FramePeer(port_of(without, LOGIN)) as peer:
+        peer.login("alice")
+        for key in (
+            K.CREATE_DELEGATION_TOKEN,
+            K.RENEW_DELEGATION_TOKEN,
+            K.EXPIRE_DELEGATION_TOKEN,
+            K.DESCRIBE_DELEGATION_TOKEN,
+        ):
+            assert peer.call(build(key)).error_code == E.DELEGATION_TOKEN_AUTH_DISABLED, key
