@@ -156,11 +156,12 @@ class Authz:
     def authorized_operations(self, resource_type: ResourceType, name: str) -> int:
         """Give the operations that the principal may do to the resource, as an int32 bit field (KIP-430)."""
         self.decided = True
-        return sum(
-            1 << operation
-            for operation in SUPPORTED_OPERATIONS[resource_type]
-            if self.authorize(operation, resource_type, name, audit=False)
-        )
+        operations = SUPPORTED_OPERATIONS[resource_type]
+        if isinstance(self._authorizer, PluginAuthorizer):
+            wanted = [Action(o, resource_type, name, 1, log_if_allowed=False, log_if_denied=False) for o in operations]
+            answers = self._ask(self._authorizer, wanted)
+            return sum(1 << o for o, allowed in zip(operations, answers, strict=True) if allowed)
+        return sum(1 << o for o in operations if self.authorize(o, resource_type, name, audit=False))
 
     def _ask(self, authorizer: PluginAuthorizer, actions: Sequence[Action]) -> Sequence[bool]:
         try:
