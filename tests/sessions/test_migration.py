@@ -13,17 +13,19 @@ import pytest
 from confluent_kafka import Producer as LibrdkafkaProducer
 from kafka import KafkaProducer
 
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.config import ClientConfig
 from barnabas.client.producer import Producer
 from barnabas.testing.local import LocalCluster, LocalNode
 from tests.clients.nodes import until
-from tests.mixed.walks import read_all
+from tests.mixed.walks import in_sync, read_all
 
 pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 LIFE_MS: Final = 4000
 TOPIC: Final = "migrated"
 BROKERS: Final = 3
+REPLICAS: Final = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
 NO_REAUTH: Final = "successful-authentication-no-reauth-total"
 CLEAN: Final = (NO_REAUTH, "failed-reauthentication-total", "expired-connections-killed-count")
 
@@ -115,7 +117,8 @@ async def test_sessions_get_an_end_while_clients_work(tmp_path: Path) -> None:
 
 
 def migrate(cluster: LocalCluster) -> None:
-    cluster.create_topic(TOPIC, partitions=3)
+    assert cluster.ask(lambda admin: admin.create_topics([NewTopic(TOPIC, assignments=REPLICAS)])) == {TOPIC: None}
+    cluster.ask(lambda admin: in_sync(admin, TOPIC, REPLICAS))
     with loaded(cluster) as load:
         grown(load)
         # Who would be cut off can be seen before anybody is.
@@ -124,6 +127,8 @@ def migrate(cluster: LocalCluster) -> None:
             cluster.plan.write(node.plan, {"connections.max.reauth.ms": str(LIFE_MS)})
             node.restart()
             grown(load)
+        # So that clients have something to do with every broker again.
+        cluster.ask(lambda admin: in_sync(admin, TOPIC, REPLICAS))
         renewed = "successful-reauthentication-total"
         for broker in cluster.brokers:
             until(lambda broker=broker: counts(broker, renewed), lambda count: count >= 6, 60)  # type: ignore[misc]
