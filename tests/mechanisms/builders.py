@@ -63,3 +63,13 @@ class OwnTenant:
         if context.principal.tenant in ("root", "controller", "broker"):
             return True
         return action.resource_type is ResourceType.TOPIC and action.name.startswith(context.principal.tenant)
+
+
+class ByClaim(TenantBuilder):
+    """The tenant is what an OAUTHBEARER token claims; who claims none is refused."""
+
+    def build(self, context: AuthenticationContext) -> TenantPrincipal:
+        who = super().build(context)
+        if context.mechanism != "OAUTHBEARER":
+            return who
+        return TenantPrincipal(who.principal_type, who.name, who.token_authenticated, context.attributes["tenant"])

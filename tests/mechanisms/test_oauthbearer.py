@@ -51,12 +51,12 @@ def url(issuer: Issuer) -> Iterator[str]:
         yield found
 
 
-def settings(url: str) -> dict[str, Any]:
-    """Give what makes the nodes take tokens, and come with tokens themselves."""
+def settings(url: str, inside: str = "OAUTHBEARER") -> dict[str, Any]:
+    """Give what makes the nodes take tokens, and, unless `inside` says otherwise, come with tokens themselves."""
     return {
         "sasl__enabled__mechanisms": "PLAIN,OAUTHBEARER",
-        "sasl__mechanism__controller__protocol": "OAUTHBEARER",
-        "sasl__mechanism__inter__broker__protocol": "OAUTHBEARER",
+        "sasl__mechanism__controller__protocol": inside,
+        "sasl__mechanism__inter__broker__protocol": inside,
         "sasl__oauthbearer__jwks__endpoint__url": f"{url}/keys",
         "sasl__oauthbearer__expected__issuer": ISSUER,
         "sasl__oauthbearer__expected__audience": AUDIENCE,
@@ -280,3 +280,19 @@ def test_unsecured_tokens_only_where_they_are_asked_for(tmp_path: Path, caplog: 
             with FramePeer(cluster.ports[1]) as peer, pytest.raises(AuthenticationError):
                 by_bearer(peer, Issuer().token("root"))
         assert any("anybody can log in as anybody" in str(vars(r)) for r in caplog.records)
+
+
+@pytest.mark.requirement("F-30")
+def test_what_a_token_claims_goes_with_its_owner(issuer: Issuer, url: str, tmp_path: Path) -> None:
+    builder = {"principal__builder__class": "tests.mechanisms.builders:ByClaim"}
+    topic = {"name": "acme-orders", "num_partitions": 1, "replication_factor": 1}
+    with InProcess(tmp_path, controllers=(101,), brokers=(1,), **settings(url, inside="PLAIN"), **builder) as cluster:
+        cluster.stop_node(101)
+        cluster.start_node(101, authorizer__class__name="tests.mechanisms.builders:OwnTenant")
+        for tenant, error in (("other", E.TOPIC_AUTHORIZATION_FAILED), ("acme", E.NONE)):
+            with FramePeer(cluster.ports[1]) as peer:
+                by_bearer(peer, issuer.token("alice", tenant=tenant))
+                answer = peer.call(build(K.CREATE_TOPICS, topics=[topic], timeout_ms=9000))
+                assert [t.error_code for t in answer.topics] == [error], tenant
+        with FramePeer(cluster.ports[1]) as peer, pytest.raises(AuthenticationError, match="not valid for OAUTHBEARER"):
+            by_bearer(peer, issuer.token("alice"))
