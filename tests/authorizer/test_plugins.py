@@ -12,10 +12,13 @@ from barnabas.cli.main import main
 from barnabas.model.config import ConfigError
 from barnabas.server.authorizers import plugin_authorizer
 from barnabas.server.config import AUTHORIZERS
+from barnabas.testing.cluster import Cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from tests.forwarding.in_process import InProcess
 from tests.server.controllers import node_config
+from tests.server.frames import LOGIN, FramePeer, port_of, several_listeners
+from tests.server.requests import build
 
 from .plugins import ByName
 
@@ -155,3 +158,23 @@ def test_what_is_no_authorizer_stops_the_start(tmp_path: Path, name: str, said: 
     config = node_config(tmp_path, authorizer__class__name=name)
     with pytest.raises(ConfigError, match=said):
         plugin_authorizer(config)
+
+
+@pytest.mark.requirement("F-33")
+def test_a_combined_node_forwards_to_itself_under_its_own_name(tmp_path: Path) -> None:
+    users = 'user_alice="alice-secret" user_root="root-secret"'
+    plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    settings = several_listeners(
+        authorizer__class__name=NO_FORWARDED,
+        sasl__mechanism__controller__protocol="PLAIN",
+        listener__name__controller__sasl__enabled__mechanisms="PLAIN",
+        listener__name__controller__plain__sasl__jaas__config=f'{plain} username="me" password="x" {users};',
+    )
+    with Cluster(tmp_path, settings) as node:
+        assert str(node.node.principal) == "User:me"
+        for listener, wanted in ((LOGIN, ErrorCode.CLUSTER_AUTHORIZATION_FAILED), ("CONTROLLER", 0)):
+            ca = node.files.ca if listener == "CONTROLLER" else None
+            with FramePeer(port_of(node, listener), ca=ca) as root:
+                root.login("root")
+                answer = root.call(build(K.CREATE_ACLS, creations=[rule("t")]))
+            assert [r.error_code for r in answer.results] == [wanted]

@@ -22,7 +22,6 @@ from barnabas.model.config import ConfigError
 from barnabas.model.features import SUPPORTED_FEATURES
 from barnabas.model.metrics import Metrics
 from barnabas.model.ports import Clock
-from barnabas.model.principal import USER_TYPE, KafkaPrincipal
 from barnabas.net.clock import SystemClock
 from barnabas.server.authorizers import RequestAuthorizer
 from barnabas.server.broker import Broker
@@ -48,6 +47,7 @@ from barnabas.server.network.listeners import ServedListener, receive_budget, te
 from barnabas.server.network.session_socket import SessionSocket
 from barnabas.server.node_metrics import publish_node_metrics
 from barnabas.server.own_metadata import OwnMetadata
+from barnabas.server.own_principal import own_principal
 from barnabas.server.publishers import Publisher
 from barnabas.server.publishers.acls import AclPublisher
 from barnabas.server.publishers.configs import ConfigPublisher
@@ -110,7 +110,7 @@ class Node:
         """As the node was started; `config` also holds what was changed since (KIP-226)."""
         self.clock: Clock = SystemClock()
         self.metrics = ServerMetrics(Metrics(self.clock))
-        self.principal = KafkaPrincipal(USER_TYPE, "ANONYMOUS")
+        self.principal = own_principal(config)
         self.principals = Principals.load(config)
         self.token_secrets = token_secrets(config)
         self.failure: str | None = None
