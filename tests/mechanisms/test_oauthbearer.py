@@ -296,3 +296,29 @@ def test_what_a_token_claims_goes_with_its_owner(issuer: Issuer, url: str, tmp_p
                 assert [t.error_code for t in answer.topics] == [error], tenant
         with FramePeer(cluster.ports[1]) as peer, pytest.raises(AuthenticationError, match="not valid for OAUTHBEARER"):
             by_bearer(peer, issuer.token("alice"))
+
+
+@pytest.mark.requirement("R-13")
+def test_our_clients_and_nodes_renew_their_sessions(issuer: Issuer, url: str, tmp_path: Path) -> None:
+    short = {**settings(url), "connections__max__reauth__ms": "2500"}
+    listeners = {1: "CLIENTS", 101: "CONTROLLER"}
+
+    def renewed(cluster: InProcess, node_id: int) -> float:
+        name = f"kafka.server:type=socket-server-metrics,listener={listeners[node_id]},networkProcessor=0"
+        values = next(v for _, v in cluster.nodes[node_id].metrics.registry.values(name) if v)
+        assert values["failed-reauthentication-total"] == 0
+        return float(values["successful-reauthentication-total"])
+
+    with InProcess(tmp_path, controllers=(101,), brokers=(1,), **short) as cluster:
+
+        async def ask() -> int:
+            questions = 0
+            async with Admin(client(cluster, **credentials(url, "root"))) as admin:
+                while renewed(cluster, 1) < 1 or renewed(cluster, 101) < 1:
+                    assert await admin.nodes()
+                    questions += 1
+            return questions
+
+        assert cluster.do(ask()) > 1
+        killed = "kafka.server:type=socket-server-metrics,listener=CLIENTS,networkProcessor=0"
+        assert cluster.metric(1, killed)["expired-connections-killed-count"] == 0
