@@ -34,7 +34,7 @@ _JAAS: Final = (
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    more = {}
+    more: dict[str, str] = {}
     for listener in ("long", "short"):
         prefix = f"listener__name__{listener}__"
         more |= {
