@@ -58,7 +58,7 @@ async def keep_asking(open_channel: Channel, renewed: asyncio.Event) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.requirement("R-22", "H-37")
+@pytest.mark.requirement("R-22", "R-31", "H-37")
 async def test_a_renewal_stands_alone_on_the_wire_and_what_caused_it_follows_at_once(cluster: Cluster) -> None:
     cluster.create_topic("waited-for")
     before = killed(cluster)
