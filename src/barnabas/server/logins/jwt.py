@@ -22,6 +22,9 @@ ALGORITHMS: Final = {
 _REGISTRY: Final = jws.JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
 
 
+_NESTED: Final = ("jwt", "application/jwt")
+
+
 class JwtValidator:
     """Gives what a signed token says; InvalidTokenError when it is not good."""
 
@@ -38,6 +41,8 @@ class JwtValidator:
         algorithm = header.get("alg")
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
             raise InvalidTokenError(f"its alg is {algorithm!r:.50}; want one of {', '.join(ALGORITHMS)}")
+        if str(header.get("cty", "")).lower() in _NESTED:
+            raise InvalidTokenError("it holds another token, not claims")
         key_id = header.get("kid")
         if key_id is not None and not isinstance(key_id, str):
             raise InvalidTokenError("its kid is no text")
