@@ -16,7 +16,7 @@ OPEN, LONG, SHORT, SSL, SECURE = "OPEN", "LONG", "SHORT", "TLS", "SASL_SSL"
 """Listeners of `session_settings`: without a login; with sessions of a minute, but PLAIN's of two; with sessions of
 SHORT_MS; TLS alone; and TLS with a login, whose sessions last as the node's setting says."""
 SHORT_MS: Final = 1000
-DEFAULT_MS: Final = 90_000
+DEFAULT_MS: Final = 4000
 KILLED: Final = "kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount"
 _USERS: Final = 'user_alice="alice-secret" user_root="root-secret"'
 _PLAIN: Final = f"org.apache.kafka.common.security.plain.PlainLoginModule required {_USERS};"

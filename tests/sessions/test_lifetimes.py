@@ -23,8 +23,10 @@ from tests.server.frames import FramePeer, decoded, port_of
 from tests.server.requests import build
 
 from .nodes import (
+    DEFAULT_MS,
     LONG,
     OPEN,
+    SECURE,
     SHORT,
     SHORT_MS,
     SSL,
@@ -123,14 +125,14 @@ def test_a_session_lasts_as_the_most_specific_setting_says_and_only_the_last_ans
     ):
         with FramePeer(port_of(cluster, listener)) as peer:
             told[listener, mechanism] = lifetimes(peer, mechanism, user, password)
-    with FramePeer(port_of(cluster, "SASL_SSL"), ca=cluster.files.ca) as peer:
-        told["SASL_SSL", "SCRAM-SHA-512"] = lifetimes(peer, "SCRAM-SHA-512", "scrammed", root.password)
+    with FramePeer(port_of(cluster, SECURE), ca=cluster.files.ca) as peer:
+        told[SECURE, "SCRAM-SHA-512"] = lifetimes(peer, "SCRAM-SHA-512", "scrammed", root.password)
     assert told == {
         (LONG, "PLAIN"): [120_000],
         (LONG, "SCRAM-SHA-512"): [0, 60_000],
         (SHORT, "PLAIN"): [SHORT_MS],
         (SHORT, "SCRAM-SHA-512"): [0, SHORT_MS],
-        ("SASL_SSL", "SCRAM-SHA-512"): [0, 90_000],
+        (SECURE, "SCRAM-SHA-512"): [0, DEFAULT_MS],
     }
 
 
@@ -211,15 +213,25 @@ def test_clients_that_were_never_told_are_cut_off_as_well(cluster: Cluster, shor
 
 @pytest.mark.requirement("R-12")
 def test_listeners_without_a_login_know_no_sessions(cluster: Cluster) -> None:
+    # The node's own setting is short, and no listener's overrides it here.
     before = killed(cluster)
-    started = time.monotonic()
-    with FramePeer(port_of(cluster, OPEN)) as plain, FramePeer(port_of(cluster, SSL), ca=cluster.files.ca) as tls:
+    ca = cluster.files.ca
+    with (
+        FramePeer(port_of(cluster, OPEN)) as plain,
+        FramePeer(port_of(cluster, SSL), ca=ca) as tls,
+        FramePeer(port_of(cluster, SECURE), ca=ca) as secure,
+        FramePeer(port_of(cluster, SHORT)) as short,
+    ):
+        lifetimes(secure, "SCRAM-SHA-512", cluster.admin.name, cluster.admin.password)
+        short.login("root")
+        assert all(served(peer) for peer in (plain, tls, secure, short))
+        pass_over(time.monotonic(), DEFAULT_MS)
         assert served(plain)
         assert served(tls)
-        pass_over(started, SHORT_MS)
-        assert served(plain)
-        assert served(tls)
-    assert killed(cluster) == before
+        for peer in (secure, short):
+            peer.send(MetadataRequest(topics=[]), 9)
+            assert peer.closed()
+    assert killed(cluster) == before + 2
 
 
 # --- the next session
@@ -303,7 +315,7 @@ def test_what_was_asked_before_is_answered_in_order_around_a_renewal(cluster: Cl
         topics = [{"topic": topic, "partitions": [partition]}]
         return build(ApiKey.FETCH, max_wait_ms=max_wait_ms, min_bytes=1, topics=topics)
 
-    port, ca = (port_of(cluster, "SASL_SSL"), cluster.files.ca) if tls else (port_of(cluster, LONG), None)
+    port, ca = (port_of(cluster, SECURE), cluster.files.ca) if tls else (port_of(cluster, LONG), None)
     with FramePeer(port, ca=ca) as peer:
         lifetimes(peer, "SCRAM-SHA-512", alice.name, alice.password)
         client = SaslClient(
