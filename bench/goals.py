@@ -71,7 +71,7 @@ AUTHORIZATION: Final = (
     ),
     *(Row(f"acl-load-{k}", f"take up {n} ACLs at once", "ms", 1.0, less_is_better=True) for k, n in RULES.items()),
     *(
-        Row(f"acl-memory-{k}", f"memory for each of {n} ACLs", "bytes", 1.0, less_is_better=True)
+        Row(f"acl-memory-{k}", f"memory for each of {n} ACLs", "bytes", 1.5, less_is_better=True)
         for k, n in RULES.items()
     ),
 )
