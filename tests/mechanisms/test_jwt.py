@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from barnabas.model.config import ConfigError
 from barnabas.net.clock import SystemClock
 from barnabas.server.logins.jwks import FileKeys, HttpKeys, key_source, parse_keys
 from barnabas.server.logins.jwt import JwtValidator
+from tests.peers.eventually import eventually
 
 from .issuer import AUDIENCE, ISSUER, Issuer, unsigned
 
@@ -292,3 +294,30 @@ def test_what_cannot_be_sent(token: str) -> None:
         OAuthBearerClient(token)
     with pytest.raises(ValueError, match="extension"):
         OAuthBearerClient("a", {"auth": "x"})
+
+
+async def test_names_made_up_do_not_make_us_ask_and_ask() -> None:
+    issuer, clock = Issuer(), Standing()
+    with issuer.serving() as url:
+        source = HttpKeys(f"{url}/keys", 3_600_000, 100, 1000, clock)
+        await source.start()
+        clock.ms = 950
+        running = asyncio.create_task(source.run())
+        try:
+            for number in range(30):
+                source.missed(f"made-up-{number}")
+                await asyncio.sleep(0)
+            await eventually(_fetched(issuer), 2)
+            source.missed("one-more")
+            clock.ms = 5000
+            source.missed("and-another")
+            await eventually(_fetched(issuer), 3)
+        finally:
+            running.cancel()
+
+
+def _fetched(issuer: Issuer) -> Callable[[], Awaitable[object]]:
+    async def read() -> object:
+        return issuer.fetched
+
+    return read

@@ -1,7 +1,7 @@
 """The keys that tokens are signed with: a JSON Web Key Set, from a file or a URL (RFC 7517, KIP-768).
 
 A file is read again when it has changed. A URL is asked at the start, from time to time, and when a token names a key
-that is not there: at most once a minute for each such name, because anybody can make names up.
+that is not there: at most once a minute for each such name and once a second in all, because anybody can make names up.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ log = structlog.get_logger("kafka.security.oauthbearer")
 
 MAX_BYTES: Final = 1 << 20
 ASK_AGAIN_MS: Final = 60_000
+LEAST_INTERVAL_MS: Final = 1_000
 _NAMES_KEPT: Final = 16
 _LONGEST_NAME: Final = 1000
 _TIMEOUT_S: Final = 20
@@ -123,6 +124,7 @@ class HttpKeys:
         self._keys: list[Key] = []
         self._missed: OrderedDict[str, int] = OrderedDict()
         self._wanted = asyncio.Event()
+        self._asked_at_ms = 0
 
     def known(self) -> list[Key]:
         """See KeySource."""
@@ -156,6 +158,9 @@ class HttpKeys:
                     await self._wanted.wait()
             except TimeoutError:
                 pass
+            early_ms = self._asked_at_ms + LEAST_INTERVAL_MS - self._clock.monotonic_ms()
+            if early_ms > 0:
+                await asyncio.sleep(early_ms / 1000)
             self._wanted.clear()
             try:
                 await self._fetch()
@@ -166,6 +171,7 @@ class HttpKeys:
                 wait_s, backoff_s = self._refresh_s, self._backoff_s
 
     async def _fetch(self) -> None:
+        self._asked_at_ms = self._clock.monotonic_ms()
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(self._url) as response:
             if response.status != 200:
