@@ -145,9 +145,7 @@ class Node:
         self.controller_router: Router | None = None
         if config.is_controller:
             self.controller = Controller(config, self.clock, fs)
-            self.changes = ClusterChanges(
-                config, self.clock, self.controller, token_rules(config, self.token_secrets)
-            )
+            self.changes = ClusterChanges(config, self.clock, self.controller, token_rules(config, self.token_secrets))
             self.controller_router = Router(CONTROLLER, listener="controller")
         self.metadata: MetadataReplica = (
             self.controller if config.is_controller else MetadataReplica(config, self.clock, fs)

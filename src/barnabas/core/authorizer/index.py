@@ -90,11 +90,8 @@ class _Change:
         one = bit(binding.operation, binding.permission_type)
         key = pattern_type, name
         new = self._new.get(key)
-        if new is None:
-            is_new = key not in self._rules and name not in self._names[pattern_type]
-        else:
-            is_new = new[0] == subject
-        rules = None if is_new else self._open(key)
+        unheard = new is None and key not in self._rules and name not in self._names[pattern_type]
+        rules = None if unheard or (new is not None and new[0] == subject) else self._open(key)
         before = (0 if new is None else new[1]) if rules is None else rules.get(subject, 0)
         if before & one:
             raise ValueError(f"the rule is there already: {binding}")
