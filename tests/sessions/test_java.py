@@ -14,6 +14,7 @@ from barnabas.client.admin.users import ScramUpsertion
 from barnabas.model.config import Password
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.users import User
+from tests.clients.nodes import until
 from tests.peers.tools import PRODUCER_PERFORMANCE, run_tool_result
 from tests.server.frames import port_of
 
@@ -94,3 +95,31 @@ def allow(cluster: Cluster, user: str, topic: str) -> None:
     for operation in ("read", "write", "describe"):
         rules.allow(operation, "topic", topic)
     rules.allow("read", "group", topic)
+
+
+@pytest.mark.requirement("R-14")
+async def test_a_producer_is_told_when_it_cannot_renew_its_session(cluster: Cluster, tmp_path: Path) -> None:
+    topic, mechanism, user = "java-refused", "SCRAM-SHA-512", "changing"
+    cluster.create_topic(topic)
+    await add(cluster, user, mechanism, "first-secret")
+    allow(cluster, user, topic)
+    config = client_file(tmp_path, cluster, mechanism, user, "first-secret")
+    with config.open("a", encoding="utf-8") as more:
+        more.write("max.block.ms=300\nrequest.timeout.ms=2000\ndelivery.timeout.ms=3000\n")
+    logins, failures = "successful-authentication-total", "failed-reauthentication-total"
+    before = listener_bean(cluster, LONG)
+    running = asyncio.create_task(
+        asyncio.to_thread(
+            run_tool_result,
+            PRODUCER_PERFORMANCE, "--topic", topic, "--num-records", "80", "--record-size", "20",
+            "--throughput", "20", "--command-config", str(config),
+        )
+    )  # fmt: skip
+    # Its connections stand, and the next that it hears of its password is that it is wrong.
+    await asyncio.to_thread(
+        until, lambda: listener_bean(cluster, LONG)[logins], lambda count: count >= before[logins] + 2, 20
+    )
+    await add(cluster, user, mechanism, "second-secret")
+    done = await running
+    assert "SaslAuthenticationException" in done.stdout + done.stderr
+    assert listener_bean(cluster, LONG)[failures] > before[failures]
