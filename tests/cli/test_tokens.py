@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.testing.logs import logged_by_logging
 from tests.cli.conftest import Barnabas, until
 from tests.forwarding.in_process import InProcess
 
@@ -23,7 +24,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
         "sasl__enabled__mechanisms": "PLAIN,SCRAM-SHA-512",
         "connections__max__reauth__ms": "3600000",
     }
-    with InProcess(tmp_path_factory.mktemp("cli"), controllers=(101,), brokers=(1,), **settings) as found:
+    folder = tmp_path_factory.mktemp("cli")
+    # What the nodes say is not to stand between what the command prints.
+    with logged_by_logging(), InProcess(folder, controllers=(101,), brokers=(1,), **settings) as found:
         yield found
 
 
