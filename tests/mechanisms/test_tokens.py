@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,6 +15,8 @@ from barnabas.core.forwarding.principal import DefaultPrincipalSerde
 from barnabas.core.sasl.exchange import AuthenticationError
 from barnabas.model.acl import AclOperation, ResourceType
 from barnabas.model.principal import KafkaPrincipal
+from barnabas.server.context import ClientConnection, RequestContext
+from barnabas.server.delegation_tokens import may_ask_for_tokens
 from barnabas.testing.cluster import Cluster
 from barnabas.wire.api_keys import API_KEYS, ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -23,6 +26,7 @@ from tests.forwarding.scripted import client_request
 from tests.server.frames import LOGIN, OPEN, FramePeer, decoded, port_of, several_listeners
 from tests.server.requests import build
 
+from .builders import TenantPrincipal
 from .logins import by_token
 
 pytestmark = pytest.mark.slow
@@ -217,3 +221,32 @@ def test_without_a_key_there_are_no_tokens(tmp_path: Path) -> None:
             K.DESCRIBE_DELEGATION_TOKEN,
         ):
             assert peer.call(build(key)).error_code == E.DELEGATION_TOKEN_AUTH_DISABLED, key
+
+
+@dataclass
+class Asked:
+    """As much of a request's context as is looked at."""
+
+    connection: ClientConnection
+
+    @property
+    def principal(self) -> KafkaPrincipal:
+        return self.connection.principal
+
+
+@pytest.mark.requirement("H-10")
+@pytest.mark.parametrize(
+    ("protocol", "principal", "may"),
+    [
+        ("PLAINTEXT", KafkaPrincipal("User", "alice"), False),
+        ("SSL", KafkaPrincipal("User", "ANONYMOUS"), False),
+        ("SSL", TenantPrincipal("User", "ANONYMOUS", False, "none"), False),
+        ("SSL", KafkaPrincipal("User", "CN=alice"), True),
+        ("SASL_SSL", KafkaPrincipal("User", "alice"), True),
+        ("SASL_PLAINTEXT", TenantPrincipal("User", "alice", False, "acme"), True),
+        ("SASL_SSL", KafkaPrincipal("User", "alice", token_authenticated=True), False),
+    ],
+)
+def test_where_tokens_may_be_asked_for(protocol: str, principal: KafkaPrincipal, may: bool) -> None:
+    asked = Asked(ClientConnection("id", "192.0.2.7", 1, "L", protocol, principal))
+    assert may_ask_for_tokens(cast(RequestContext, asked)) is may
