@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
@@ -19,6 +20,13 @@ from joserfc.jwk import ECKey, KeySet, RSAKey
 
 ISSUER, AUDIENCE = "https://issuer.test", "kafka"
 Key = RSAKey | ECKey
+
+
+@dataclass(frozen=True)
+class In:
+    """A time in a token's claims, seconds from when the token is made, which may be long after a test was collected."""
+
+    seconds: float
 
 
 class Issuer:
@@ -47,8 +55,8 @@ class Issuer:
     def token(self, subject: str = "alice", header: dict[str, Any] | None = None, **claims: Any) -> str:
         """Give a good token; claims: what to change, None to leave one out."""
         key = self.keys[-1]
-        now = int(time.time())
-        said = {"iss": ISSUER, "aud": AUDIENCE, "sub": subject, "iat": now, "exp": now + self.lifetime_s, **claims}
+        good = {"iss": ISSUER, "aud": AUDIENCE, "sub": subject, "iat": In(0), "exp": In(self.lifetime_s)}
+        said = at_once({**good, **claims})
         algorithm = "ES256" if isinstance(key, ECKey) else "RS256"
         protected = {"alg": algorithm, "kid": key.kid, "typ": "JWT", **(header or {})}
         head = unsigned(protected, {name: value for name, value in said.items() if value is not None})[:-1]
@@ -94,6 +102,12 @@ class Issuer:
                 """Say nothing."""
 
         return Handler
+
+
+def at_once(claims: dict[str, Any]) -> dict[str, Any]:
+    """Give claims with each `In` as the time that it is from now on."""
+    now = int(time.time())
+    return {name: now + value.seconds if isinstance(value, In) else value for name, value in claims.items()}
 
 
 def _signature(key: Key, message: bytes) -> bytes:

@@ -24,11 +24,10 @@ from barnabas.server.logins.jwks import FileKeys, HttpKeys, key_source, parse_ke
 from barnabas.server.logins.jwt import JwtValidator
 from tests.peers.eventually import eventually
 
-from .issuer import AUDIENCE, ISSUER, Issuer, unsigned
+from .issuer import AUDIENCE, ISSUER, In, Issuer, at_once, unsigned
 
 pytestmark = pytest.mark.slow
 RULES = ClaimRules(audiences=("other", AUDIENCE), issuer=ISSUER)
-NOW = int(time.time())
 
 
 @pytest.fixture(scope="module")
@@ -54,26 +53,27 @@ def validator(issuer: Issuer, folder: Path, rules: ClaimRules = RULES) -> JwtVal
 
 
 def test_a_good_token_says_whom_it_names(issuer: Issuer, validate: JwtValidator) -> None:
-    found = validate(issuer.token("alice", roles=["a"], exp=NOW + 100))
-    assert (found.principal_name, found.expiry_ms) == ("alice", (NOW + 100) * 1000)
+    ends = int(time.time()) + 100
+    found = validate(issuer.token("alice", roles=["a"], exp=ends))
+    assert (found.principal_name, found.expiry_ms) == ("alice", ends * 1000)
     assert found.claims["roles"] == ["a"]
     assert validate(issuer.token(aud=["x", AUDIENCE])).principal_name == "alice"
-    assert validate(issuer.token(exp=NOW - 10, iat=NOW - 20)).principal_name == "alice", "within the clocks' skew"
+    assert validate(issuer.token(exp=In(-10), iat=In(-20))).principal_name == "alice", "within the clocks' skew"
     assert validate(issuer.token(header={"nonce": "x"})).principal_name == "alice"
 
 
 @pytest.mark.parametrize(
     ("claims", "why"),
     [
-        ({"exp": NOW - 60}, "ended"),
+        ({"exp": In(-60)}, "ended"),
         ({"exp": None}, "no exp"),
         ({"exp": "tomorrow"}, "exp is no time"),
         ({"exp": True}, "exp is no time"),
         ({"exp": float("inf")}, "exp is no time"),
         ({"exp": -1}, "exp is no time"),
         ({"iat": None}, "no iat"),
-        ({"iat": NOW + 5000, "exp": NOW + 4000}, "before it begins"),
-        ({"nbf": NOW + 600}, "not good before"),
+        ({"iat": In(5000), "exp": In(4000)}, "before it begins"),
+        ({"nbf": In(600)}, "not good before"),
         ({"iss": "https://stranger.test"}, "issuer"),
         ({"iss": None}, "issuer"),
         ({"aud": "somebody else"}, "audience"),
@@ -92,7 +92,7 @@ def test_claims_that_are_not_believed(issuer: Issuer, validate: JwtValidator, cl
 
 
 def good_claims() -> dict[str, Any]:
-    return {"iss": ISSUER, "aud": AUDIENCE, "sub": "root", "iat": NOW, "exp": NOW + 100}
+    return at_once({"iss": ISSUER, "aud": AUDIENCE, "sub": "root", "iat": In(0), "exp": In(100)})
 
 
 def public_key_as_secret(issuer: Issuer) -> str:
@@ -231,17 +231,18 @@ def exchange(validate: JwtValidator) -> OAuthBearerServer:
 
 
 def test_the_exchange(issuer: Issuer, validate: JwtValidator) -> None:
-    client = OAuthBearerClient(issuer.token(exp=NOW + 50), {"traceId": "1"})
+    ends = int(time.time()) + 50
+    client = OAuthBearerClient(issuer.token(exp=ends), {"traceId": "1"})
     verified = exchange(validate).step(client.first())
     assert isinstance(verified, Verified)
-    assert (verified.user, verified.credential_expiry_ms) == ("alice", (NOW + 50) * 1000)
+    assert (verified.user, verified.credential_expiry_ms) == ("alice", ends * 1000)
     assert verified.attributes["sub"] == "alice"
     assert client.step(verified.token) is None
     assert client.complete
 
 
 def test_a_refusal_says_nothing_but_that(issuer: Issuer, validate: JwtValidator) -> None:
-    server, client = exchange(validate), OAuthBearerClient(issuer.token(exp=NOW - 100))
+    server, client = exchange(validate), OAuthBearerClient(issuer.token(exp=In(-100)))
     challenge = server.step(client.first())
     assert isinstance(challenge, Challenge)
     assert json.loads(challenge.token) == {"status": "invalid_token"}
@@ -254,7 +255,7 @@ def test_a_refusal_says_nothing_but_that(issuer: Issuer, validate: JwtValidator)
 
 def test_a_refusal_is_not_followed_by_another_try(issuer: Issuer, validate: JwtValidator) -> None:
     server = exchange(validate)
-    server.step(OAuthBearerClient(issuer.token(exp=NOW - 100)).first())
+    server.step(OAuthBearerClient(issuer.token(exp=In(-100))).first())
     with pytest.raises(AuthenticationError):
         server.step(OAuthBearerClient(issuer.token()).first())
 

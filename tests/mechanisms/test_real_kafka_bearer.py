@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +19,11 @@ from tests.peers.apache import SMALL_JVM
 from tests.peers.kafka import RealKafka
 from tests.server.frames import FramePeer
 
-from .issuer import AUDIENCE, ISSUER, Issuer, unsigned
+from .issuer import AUDIENCE, ISSUER, In, Issuer, at_once, unsigned
 from .logins import log_in
 
 pytestmark = pytest.mark.peer
 _SASL = "org.apache.kafka.common.security.oauthbearer"
-NOW = int(time.time())
 
 
 @dataclass
@@ -78,14 +76,14 @@ def taken(port: int, token: str) -> bool:
 
 def claims(**changes: Any) -> dict[str, Any]:
     """Give what a good token claims."""
-    return {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "iat": NOW, "exp": NOW + 1000, **changes}
+    return at_once({"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "iat": In(0), "exp": In(1000), **changes})
 
 
 CHANGES: list[dict[str, Any]] = [
     {}, {"aud": "other"}, {"aud": ["x", AUDIENCE]}, {"aud": ["x"]}, {"aud": "x"}, {"aud": None}, {"aud": []},
-    {"iss": "x"}, {"iss": None}, {"iss": ISSUER + "/"}, {"exp": NOW - 10}, {"exp": NOW - 100}, {"exp": None},
-    {"exp": "x"}, {"exp": NOW + 1000.5}, {"iat": None}, {"iat": NOW - 10}, {"iat": NOW + 5000, "exp": NOW + 4000},
-    {"iat": "x"}, {"nbf": NOW}, {"nbf": NOW + 20}, {"nbf": NOW + 600}, {"nbf": NOW + 5000, "exp": NOW + 4000},
+    {"iss": "x"}, {"iss": None}, {"iss": ISSUER + "/"}, {"exp": In(-10)}, {"exp": In(-100)}, {"exp": None},
+    {"exp": "x"}, {"exp": In(1000.5)}, {"iat": None}, {"iat": In(-10)}, {"iat": In(5000), "exp": In(4000)},
+    {"iat": "x"}, {"nbf": In(0)}, {"nbf": In(20)}, {"nbf": In(600)}, {"nbf": In(5000), "exp": In(4000)},
     {"sub": None}, {"sub": ""}, {"sub": " "}, {"sub": 7}, {"sub": ["a"]}, {"sub": "a b"}, {"scope": "a b"},
     {"scope": ["a", "b"]}, {"scope": None}, {"jti": "x"}, {"anything": {"deep": [1]}},
 ]  # fmt: skip
