@@ -129,9 +129,14 @@ def say(text: str) -> None:
 
 def _authorization(sizes: Sizes, kafka: Results, ours: Results) -> None:
     say("authorizations")
-    for results, cost in ((kafka, authorization.kafkas(sizes.rules)), (ours, authorization.ours(sizes.rules))):
-        note(results, "authorize", cost.one)
-        note(results, "any-topic", cost.any_topic)
+    for name, rules in authorization.COUNTS.items():
+        if rules > sizes.rules:
+            continue
+        for results, cost in ((kafka, authorization.kafkas(rules)), (ours, authorization.ours(rules))):
+            note(results, f"authorize-{name}", cost.one)
+            note(results, f"any-topic-{name}", cost.any_topic)
+            note(results, f"acl-load-{name}", cost.load)
+            note(results, f"acl-memory-{name}", cost.memory)
 
 
 def _spark(sizes: Sizes) -> str:

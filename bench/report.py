@@ -37,8 +37,8 @@ no super user), then plain. The same clients drive both, on the same cores as th
   one thing after the other (changes a topic's configuration; writes records by librdkafka with acks=all) while SIGKILL
   ends the active controller, or the partition's leader; the time is from the kill to the first success of what began
   after it. Starts: from six stopped nodes to a leader for every partition, each with one replica.
-- Authorizations: a rule for each of 200,000 topics or prefixes, 1,000 users; in process, Kafka's in Java. "Any topic"
-  asks for WRITE as a user who has READ rules only.
+- Authorizations: a rule for each of so many topics or prefixes, 1,000 users; in process, Kafka's in Java. "Any topic"
+  asks for WRITE as a user who has READ rules only. Memory is what the rules and their index take on the heap.
 - Every load runs once for {warm} seconds at most to warm up, unmeasured, then {repeats} times. Figures are medians,
   with the smallest and the largest beside them. "CPU" is the node's own processor time per record or request: it holds
   on a busy machine as well.

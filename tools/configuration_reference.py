@@ -13,6 +13,7 @@ from barnabas.server.config_keys import (
     controller,
     general,
     groups,
+    logins,
     logs,
     quorum,
     quotas,
@@ -26,6 +27,7 @@ TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "configuration
 SECTIONS: Final = (
     ("Roles, listeners, sockets and topics", general.KEYS),
     ("Security", security.KEYS),
+    ("Logins", logins.KEYS),
     ("Data on disk", logs.KEYS),
     ("Groups", groups.KEYS),
     ("Metadata quorum", quorum.KEYS),

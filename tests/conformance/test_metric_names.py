@@ -7,7 +7,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.request import urlopen
 
 import pytest
@@ -35,9 +35,10 @@ Beans = Mapping[str, Mapping[str, str]]
 class MeasuredCluster(MixedCluster):
     """Half of it Kafka's, half of it ours, so that both take part in the same work; all of it can be looked into."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, **shape: Any) -> None:
+        """shape: as MixedCluster takes it, the nodes apart."""
         self._ports = dict(zip((*REAL.values(), *OURS.values()), free_ports(4), strict=True))
-        super().__init__(directory, real=set(REAL.values()), controllers=2, brokers=2)
+        super().__init__(directory, real=set(REAL.values()), controllers=2, brokers=2, **shape)
         for node in OURS.values():
             listener = f"http://127.0.0.1:{self._ports[node]}"
             self.plan.write(self.node(node).plan, {"barnabas.metrics.listener": listener})

@@ -14,6 +14,7 @@ from typing import Any
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.metrics import Metrics
 from barnabas.model.principal import KafkaPrincipal
+from barnabas.model.uuid import Uuid
 from barnabas.net.clock import SystemClock
 from barnabas.server.authorization import Authz
 from barnabas.server.config import NodeConfig
@@ -243,7 +244,7 @@ def request_with_elements(row: ApiRow, version: int) -> Any:
 
 
 def _filled(struct: Any, version: int) -> Any:
-    samples = {"string": "x", "int32": 0, "int16": 0, "int8": 0, "bytes": b""}
+    samples = {"string": "x", "int32": 0, "int16": 0, "int8": 0, "bytes": b"", "uuid": Uuid(bytes(16))}
     for spec in field_specs(type(struct)):
         if spec.kind == "array" and version in spec.on.versions:
             one = samples[spec.element] if spec.struct is None else _filled(spec.struct(), version)

@@ -34,7 +34,7 @@ def topic(name: str) -> dict[str, Any]:
     return {"name": name, "num_partitions": 1, "replication_factor": 1}
 
 
-@pytest.mark.requirement("F-16", "F-17", "F-27")
+@pytest.mark.requirement("A-28", "F-16", "F-17", "F-27")
 async def test_a_real_controller_serves_our_envelopes(channel: ForwardingChannel) -> None:
     for version in (2, 4, 5, 7):
         request = build(K.CREATE_TOPICS, topics=[topic(f"enveloped-{version}")], timeout_ms=20_000)
@@ -44,6 +44,9 @@ async def test_a_real_controller_serves_our_envelopes(channel: ForwardingChannel
         ctx.authz.principal = KafkaPrincipal("User", "admin")
         made = await channel.call(request, version, ctx)
         assert [t.error_code for t in made.topics] == [0]
+    known = channel.controller_versions()
+    assert known is not None
+    assert known[K.ENVELOPE] == (0, 0)  # ours go up to 1
 
 
 @pytest.mark.requirement("F-01", "F-02", "F-26")

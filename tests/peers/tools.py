@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -36,6 +37,7 @@ METADATA_SHELL: Final = "org.apache.kafka.shell.MetadataShell"
 FEATURE_COMMAND: Final = "org.apache.kafka.tools.FeatureCommand"
 CLUSTER_TOOL: Final = "org.apache.kafka.tools.ClusterTool"
 STORAGE_TOOL: Final = "kafka.tools.StorageTool"
+DELEGATION_TOKEN_COMMAND: Final = "org.apache.kafka.tools.DelegationTokenCommand"
 
 _HERE: Final = Path(__file__).resolve().parent
 
@@ -56,7 +58,8 @@ class ToolError(AssertionError):
 class ToolRunner:
     """One warm JVM; runs one tool at a time. `close` it by the end of the test run."""
 
-    def __init__(self, extra_classpath: str = "") -> None:
+    def __init__(self, extra_classpath: str = "", options: Sequence[str] = ()) -> None:
+        """options: more options of the Java launcher."""
         classpath = f"{compiled(_HERE / 'java' / 'ToolRunner.java')}:{kafka_classpath()}"
         if extra_classpath:
             classpath += f":{extra_classpath}"
@@ -67,6 +70,7 @@ class ToolRunner:
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
                 f"-Dlog4j2.configurationFile={_HERE / 'log4j2-tools.properties'}",
+                *options,
                 "-cp",
                 classpath,
                 "ToolRunner",

@@ -46,7 +46,9 @@ ANYTHING = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    settings = several_listeners(listener__name__controller__sasl__enabled__mechanisms="PLAIN")
+    settings = several_listeners(
+        listener__name__controller__sasl__enabled__mechanisms="PLAIN", delegation__token__secret__key="of all nodes"
+    )
     settings["listener.security.protocol.map"] = settings["listener.security.protocol.map"].replace(
         "CONTROLLER:SASL_SSL", "CONTROLLER:SASL_PLAINTEXT"
     )
@@ -64,6 +66,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             assert set(error_codes(written)) <= {0}
             root.call(build(ApiKey.FIND_COORDINATOR, coordinator_keys=[GROUP]))
             commit = {"topic_id": topic_id, "partitions": [{"partition_index": 0, "committed_offset": 1}]}
+            assert root.call(build(ApiKey.CREATE_DELEGATION_TOKEN)).error_code == 0
             done: list[int] = [-1]
             while set(done) - {0}:
                 done = list(error_codes(root.call(build(ApiKey.OFFSET_COMMIT, group_id=GROUP, topics=[commit]))))
@@ -223,6 +226,19 @@ def asked(cluster: Cluster) -> dict[ApiKey, tuple[Any, set[int]]]:
             {CLUSTER},
         ),
         K.UNREGISTER_BROKER: (build(K.UNREGISTER_BROKER, broker_id=1), {CLUSTER}),
+        K.CREATE_DELEGATION_TOKEN: (
+            build(K.CREATE_DELEGATION_TOKEN, owner_principal_type="User", owner_principal_name="root"),
+            {ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED},
+        ),
+        K.RENEW_DELEGATION_TOKEN: (
+            build(K.RENEW_DELEGATION_TOKEN, hmac=_hmac(cluster)),
+            {ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH},
+        ),
+        K.EXPIRE_DELEGATION_TOKEN: (
+            build(K.EXPIRE_DELEGATION_TOKEN, hmac=_hmac(cluster), expiry_time_period_ms=-1),
+            {ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH},
+        ),
+        K.DESCRIBE_DELEGATION_TOKEN: (build(K.DESCRIBE_DELEGATION_TOKEN, owners=None), set()),
         # What nodes ask controllers.
         K.ENVELOPE: (build(K.ENVELOPE), {CLUSTER}),
         K.ALTER_PARTITION: (build(K.ALTER_PARTITION, broker_id=1), {CLUSTER}),
@@ -235,6 +251,14 @@ def asked(cluster: Cluster) -> dict[ApiKey, tuple[Any, set[int]]]:
         K.CONTROLLER_REGISTRATION: (build(K.CONTROLLER_REGISTRATION, controller_id=1), {CLUSTER}),
         K.ASSIGN_REPLICAS_TO_DIRS: (build(K.ASSIGN_REPLICAS_TO_DIRS, broker_id=1), {CLUSTER}),
     }
+
+
+def _hmac(cluster: Cluster) -> bytes:
+    """Give what proves the token that root has."""
+    secrets = cluster.node.token_secrets
+    assert secrets is not None
+    [token_id] = cluster.node.image().tokens.by_id
+    return secrets.hmac(token_id)
 
 
 def _all_keys(resource: dict[str, Any]) -> dict[str, Any]:

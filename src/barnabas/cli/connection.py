@@ -154,6 +154,8 @@ def _principal(config: ClientConfig) -> str:
     sasl = config.sasl
     if sasl is not None:
         return f"User:{sasl.username}"
+    if config.by_bearer_token:
+        return "The user whom the token names"
     return "The owner of this certificate" if config.security_protocol == "SSL" else "User:ANONYMOUS"
 
 

@@ -34,6 +34,8 @@ COMMANDS: Final = (
     Command("configs", "barnabas.cli.configs", "Show and change settings."),
     Command("acls", "barnabas.cli.acls", "List, add, remove, explain and check rules of who may do what."),
     Command("users", "barnabas.cli.users", "Create, list and delete users; set their quotas."),
+    Command("tokens", "barnabas.cli.tokens", "Create, renew, expire and show delegation tokens."),
+    Command("sessions", "barnabas.cli.sessions", "List who is connected to a node; end a session."),
     Command("produce", "barnabas.cli.produce", "Write lines to a topic."),
     Command("consume", "barnabas.cli.consume", "Print the records of topics."),
     Command("groups", "barnabas.cli.groups", "Show consumer groups and their lag; move their offsets."),

@@ -92,6 +92,7 @@ def _pairs(overrides: list[str]) -> dict[str, str]:
 
 
 async def _serve(config: NodeConfig, files: DevFiles | None, ready_file: Path | None) -> None:
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])  # of the metadata that is loaded now nothing is rubbish
     node = Node(config)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -136,7 +137,6 @@ def _settle_memory() -> None:
     """Keep the collector away from what lives as long as the node: a full pass over it would hold every client up."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
 
 
 def _write_ready(path: Path, node: Node, files: DevFiles | None) -> None:

@@ -14,120 +14,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from barnabas.core.sasl.jaas import JaasError, parse_jaas
-from barnabas.model.config import (
-    MASKED,
-    ConfigError,
-    ConfigKey,
-    ConfigTable,
-    ConfigType,
-    Password,
-    at_least,
-    between,
-    one_of,
-    parse_properties,
-)
-
-_B, _S, _I, _L, _LIST, _P = (
-    ConfigType.BOOLEAN,
-    ConfigType.STRING,
-    ConfigType.INT,
-    ConfigType.LONG,
-    ConfigType.LIST,
-    ConfigType.PASSWORD,
-)
-_Key = ConfigKey
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-
-CLIENT_KEYS: Final = ConfigTable(
-    _Key("bootstrap.servers", _LIST, [], "host:port of some nodes, separated by commas; the rest is found out."),
-    _Key("bootstrap.controllers", _LIST, [], "host:port of some controllers, to be asked in place of brokers."),
-    _Key("client.id", _S, "barnabas", "A name that logs and quotas of the nodes know this client by."),
-    _Key("client.rack", _S, "", "Where this client stands; sent with fetches."),
-    _Key(
-        "security.protocol",
-        _S,
-        "PLAINTEXT",
-        f"How to talk to the nodes: {', '.join(PROTOCOLS)}.",
-        validator=one_of(*PROTOCOLS, ignore_case=True),
-    ),
-    _Key("sasl.mechanism", _S, "GSSAPI", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."),
-    _Key("sasl.jaas.config", _P, None, "Java's way to give user name and password to a mechanism."),
-    _Key("sasl.username", _S, None, "librdkafka's way to give the user name."),
-    _Key("sasl.password", _P, None, "librdkafka's way to give the password."),
-    _Key("ssl.truststore.location", _S, None, "The file of certificate authorities to trust."),
-    _Key("ssl.truststore.password", _P, None, "What opens the trust store."),
-    _Key("ssl.truststore.type", _S, "JKS", "JKS, PKCS12 or PEM."),
-    _Key("ssl.truststore.certificates", _P, None, "The authorities themselves, as PEM."),
-    _Key("ssl.keystore.location", _S, None, "The file with this client's key and certificate."),
-    _Key("ssl.keystore.password", _P, None, "What opens the key store."),
-    _Key("ssl.keystore.type", _S, "JKS", "JKS, PKCS12 or PEM."),
-    _Key("ssl.keystore.key", _P, None, "This client's key itself, as PEM (PKCS #8)."),
-    _Key("ssl.keystore.certificate.chain", _P, None, "This client's certificates themselves, as PEM."),
-    _Key("ssl.key.password", _P, None, "What opens the key inside the key store."),
-    _Key("ssl.protocol", _S, "TLSv1.3", "The newest TLS to offer."),
-    _Key("ssl.enabled.protocols", _LIST, ["TLSv1.2", "TLSv1.3"], "The TLS versions to offer."),
-    _Key("ssl.cipher.suites", _LIST, None, "The cipher suites to offer; all when not set."),
-    _Key("ssl.endpoint.identification.algorithm", _S, "https", "https checks the host name; empty does not."),
-    _Key("request.timeout.ms", _I, 30_000, "How long to wait for one answer.", validator=at_least(0)),
-    _Key("default.api.timeout.ms", _I, 60_000, "How long to try one operation.", validator=at_least(0)),
-    _Key("socket.connection.setup.timeout.ms", _L, 10_000, "How long to wait for a connection."),
-    _Key("retry.backoff.ms", _L, 100, "How long to wait before the first retry.", validator=at_least(0)),
-    _Key("retry.backoff.max.ms", _L, 1_000, "How long to wait between retries at most.", validator=at_least(0)),
-    _Key("metadata.max.age.ms", _L, 300_000, "When to ask for metadata again.", validator=at_least(0)),
-    _Key("send.buffer.bytes", _I, 131_072, "SO_SNDBUF; -1 leaves it to the system.", validator=at_least(-1)),
-    _Key("receive.buffer.bytes", _I, 65_536, "SO_RCVBUF; -1 leaves it to the system.", validator=at_least(-1)),
-    # Producer.
-    _Key("acks", _S, "all", "0, 1 or all: who has a record before it counts.", validator=one_of("0", "1", "-1", "all")),
-    _Key("enable.idempotence", _B, True, "Whether a retried batch is recognised."),
-    _Key(
-        "compression.type",
-        _S,
-        "none",
-        "none, gzip, snappy, lz4 or zstd.",
-        validator=one_of("none", "gzip", "snappy", "lz4", "zstd"),
-    ),
-    _Key("batch.size", _I, 16_384, "How many bytes a batch gathers at most.", validator=at_least(0)),
-    _Key("linger.ms", _L, 5, "How long a batch waits for more records.", validator=at_least(0)),
-    _Key("buffer.memory", _L, 33_554_432, "How many bytes may wait to be sent.", validator=at_least(0)),
-    _Key("max.request.size", _I, 1_048_576, "How large a request may be.", validator=at_least(0)),
-    _Key("max.block.ms", _L, 60_000, "How long a send may wait for room or metadata.", validator=at_least(0)),
-    _Key("delivery.timeout.ms", _I, 120_000, "How long a record may take in all.", validator=at_least(0)),
-    _Key("retries", _I, 2_147_483_647, "How often a batch is tried again.", validator=at_least(0)),
-    _Key(
-        "max.in.flight.requests.per.connection",
-        _I,
-        5,
-        "How many requests a node may owe an answer to.",
-        validator=at_least(1),
-    ),
-    # Consumer.
-    _Key("group.id", _S, None, "The group whose offsets are used."),
-    _Key("group.instance.id", _S, None, "A name that makes a member static (KIP-345)."),
-    _Key("auto.offset.reset", _S, "latest", "Where to start without an offset: earliest, latest or none."),
-    _Key("enable.auto.commit", _B, True, "Whether offsets are committed on the way."),
-    _Key("auto.commit.interval.ms", _I, 5_000, "How often they are.", validator=at_least(0)),
-    _Key("isolation.level", _S, "read_uncommitted", "read_uncommitted or read_committed."),
-    _Key("fetch.min.bytes", _I, 1, "How much a fetch waits for.", validator=at_least(0)),
-    _Key("fetch.max.bytes", _I, 52_428_800, "How much a fetch gives at most.", validator=at_least(0)),
-    _Key("fetch.max.wait.ms", _I, 500, "How long a fetch waits.", validator=at_least(0)),
-    _Key("max.partition.fetch.bytes", _I, 1_048_576, "How much of a partition at most.", validator=at_least(0)),
-    _Key("session.timeout.ms", _I, 45_000, "When a silent member is out.", validator=at_least(1)),
-    _Key("heartbeat.interval.ms", _I, 3_000, "How often a member says it lives.", validator=at_least(1)),
-    _Key("max.poll.interval.ms", _I, 300_000, "How long a rebalance may take.", validator=at_least(1)),
-    _Key("max.poll.records", _I, 500, "How many records a poll gives.", validator=between(1, 2_147_483_647)),
-    _Key(
-        "partition.assignment.strategy",
-        _LIST,
-        ["range"],
-        "How a group shares partitions out: range, roundrobin (Java's class names are understood).",
-    ),
-)
-"""Every key that a client here acts on."""
+from barnabas.client.config_keys import CLIENT_KEYS as CLIENT_KEYS
+from barnabas.core.sasl.jaas import JaasError, LoginModule, parse_jaas
+from barnabas.core.sasl.mechanisms import oauthbearer
+from barnabas.model.config import MASKED, ConfigError, Password, parse_properties
 
 _LIBRDKAFKA: Final[Mapping[str, str]] = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
     "compression.codec": "compression.type",
     "request.required.acks": "acks",
     "queue.buffering.max.ms": "linger.ms",
@@ -168,11 +64,12 @@ class HostPort(NamedTuple):
 
 
 class SaslCredentials(NamedTuple):
-    """Who a client says it is."""
+    """Who a client says it is. by_token: name and password are a delegation token's id and HMAC."""
 
     mechanism: str
     username: str
     password: Password
+    by_token: bool = False
 
 
 @dataclass(frozen=True)
@@ -270,21 +167,37 @@ class ClientConfig:
         return self.security_protocol in ("SSL", "SASL_SSL")
 
     @property
+    def by_bearer_token(self) -> bool:
+        """Say whether this client logs in by OAUTHBEARER, as the one whom its token names."""
+        mechanism: str = self._values["sasl.mechanism"]
+        return self.security_protocol.startswith("SASL") and mechanism.upper() == oauthbearer.NAME
+
+    @property
+    def jaas_options(self) -> Mapping[str, str]:
+        """Give the options of `sasl.jaas.config`, secrets among them; ConfigError when it cannot be read."""
+        jaas: Password | None = self._values["sasl.jaas.config"]
+        return {} if jaas is None else _login_module(jaas).options
+
+    @property
     def sasl(self) -> SaslCredentials | None:
-        """Give who this client says it is; None without SASL, ConfigError when name or password is missing."""
-        if not self.security_protocol.startswith("SASL"):
+        """Give who this client says it is; None without SASL and where a bearer token says it.
+
+        ConfigError when name or password is missing.
+        """
+        if not self.security_protocol.startswith("SASL") or self.by_bearer_token:
             return None
         mechanism: str = self._values["sasl.mechanism"]
         username, password = self.text("sasl.username"), self._values["sasl.password"]
         jaas: Password | None = self._values["sasl.jaas.config"]
+        by_token = False
         if username is None and jaas is not None:
-            username, password = _from_jaas(jaas)
+            username, password, by_token = _from_jaas(jaas)
         if username is None or password is None:
             raise ConfigError(
                 f"security.protocol is {self.security_protocol}, but there is no user name and password: set "
                 "sasl.jaas.config, or sasl.username and sasl.password"
             )
-        return SaslCredentials(mechanism.upper(), username, password)
+        return SaslCredentials(mechanism.upper(), username, password, by_token)
 
 
 def load_properties_file(path: str | Path) -> dict[str, str]:
@@ -326,12 +239,16 @@ def resolve_references(text: str) -> str:
     return _REFERENCE.sub(one, text)
 
 
-def _from_jaas(jaas: Password) -> tuple[str | None, Password | None]:
+def _login_module(jaas: Password) -> LoginModule:
     try:
-        module = parse_jaas(jaas.secret)
+        return parse_jaas(jaas.secret)
     except JaasError as e:
         raise ConfigError(f"sasl.jaas.config: {e}") from None
-    return module.username, None if module.password is None else Password(module.password)
+
+
+def _from_jaas(jaas: Password) -> tuple[str | None, Password | None, bool]:
+    module = _login_module(jaas)
+    return module.username, None if module.password is None else Password(module.password), module.by_token
 
 
 def _javas_spelling(properties: Mapping[str, str]) -> dict[str, str]:

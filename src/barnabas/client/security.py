@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from barnabas.client.config import ClientConfig
 from barnabas.core.sasl.client import SaslClient, client_mechanism
 from barnabas.model.config import ConfigError
+from barnabas.net.bearer_tokens import bearer_tokens
 from barnabas.net.client import ChannelSettings
 from barnabas.net.tls import ClientTls, TlsConfig
 
@@ -29,14 +30,18 @@ def _tls(config: ClientConfig) -> ClientTls | None:
     return ClientTls(TlsConfig.parse(config.java_properties)) if config.uses_tls else None
 
 
-def _sasl(config: ClientConfig) -> Callable[[], SaslClient] | None:
+def _sasl(config: ClientConfig) -> Callable[[], SaslClient | Awaitable[SaslClient]] | None:
+    if config.by_bearer_token:
+        return bearer_tokens(config.java_properties, config.jaas_options).exchange
     credentials = config.sasl
     if credentials is None:
         return None
-    mechanism, user, password = credentials
+    mechanism, user, password, by_token = credentials
 
     def exchange() -> SaslClient:
-        made = client_mechanism(mechanism, user, password.secret, lambda: secrets.token_urlsafe(24))
+        made = client_mechanism(
+            mechanism, user, password.secret, lambda: secrets.token_urlsafe(24), by_token=by_token
+        )
         return SaslClient(mechanism, made)
 
     try:

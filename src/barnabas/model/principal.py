@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaPrincipal:
-    """A principal as Kafka writes it, `User:alice`; token_authenticated: it came by a delegation token."""
+    """A principal as Kafka writes it, `User:alice`.
+
+    token_authenticated: it came by a delegation token; two principals are equal whether or not they did.
+    """
 
     principal_type: str
     name: str
-    token_authenticated: bool = False
+    token_authenticated: bool = field(default=False, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> KafkaPrincipal:

@@ -1,6 +1,8 @@
 """A channel: one connection of a client to a node, secured, negotiated, with many requests under way at once.
 
-States: connecting -> negotiating (ApiVersions) -> authenticating (SASL, when asked for) -> open -> closed.
+States: connecting -> negotiating (ApiVersions) -> authenticating (SASL, when asked for) -> open -> closed. Where the
+node lets sessions end, the first request that comes late in a session's life renews it (KIP-368): that request and all
+later ones go out once the node is content, while what went out before is still answered.
 A closed channel never opens again; whoever holds it makes a new one. Received frames are never copied when they
 are large: records that a response decodes to are views of the buffer that the socket filled.
 """
@@ -9,14 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import ssl
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from barnabas.core.sasl.client import SaslClient, SendHandshake, SendToken
 from barnabas.core.sasl.exchange import AuthenticationError as SaslRefusedError
+from barnabas.core.sasl.session import LEAST_INTERVAL_MS, renewal_after_ms
 from barnabas.net.tls import ClientTls
 from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.errors import ErrorCode, ProtocolError
@@ -33,10 +37,8 @@ _MAX_GREETING_BYTES: Final = 1 << 20
 """What an answer may have before the node has shown that it speaks Kafka's protocol."""
 _SCRATCH_BYTES: Final = 1 << 16
 _CLOSE_TIMEOUT_S: Final = 2
-_REAUTHENTICATE_AT: Final = 0.85
-"""The part of a session's life after which it is renewed (KIP-368 renews between 85 and 95 percent)."""
-_REAUTHENTICATE_AFTER_S: Final = 1.05
-"""Kafka's nodes refuse a renewal within a second of the one before."""
+_BETWEEN_RENEWALS_S: Final = LEAST_INTERVAL_MS / 1000 + 0.05
+"""A node refuses a renewal that comes sooner after the one before, as it sees them."""
 
 
 class ChannelError(Exception):
@@ -65,11 +67,12 @@ class TlsHandshakeError(ChannelError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSettings:
-    """What every connection of a client shares. tls: None for plain text; sasl: makes a fresh exchange."""
+    """What every connection of a client shares. tls: None for plain text; sasl: makes a fresh exchange, at once or
+    when it has been to an issuer of tokens."""
 
     client_id: str = SOFTWARE_NAME
     tls: ClientTls | None = None
-    sasl: Callable[[], SaslClient] | None = None
+    sasl: Callable[[], SaslClient | Awaitable[SaslClient]] | None = None
     connect_timeout_ms: int = 10_000
     request_timeout_ms: int = 30_000
     send_buffer_bytes: int = -1
@@ -169,8 +172,9 @@ class Channel:
         self._settings = settings
         self._receiver = receiver
         self._correlation_ids = itertools.cycle(range(0x7FFFFFFF))
-        self._authenticating = asyncio.Lock()
         self._renew_at: float | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self._no_renewal_before = 0.0
         self.api_versions: Mapping[int, tuple[int, int]] = {ApiVersionsRequest.API_KEY: (0, 3)}
         self.finalized_features: Mapping[str, tuple[int, int]] = {}
         self.supported_features: Mapping[str, tuple[int, int]] = {}
@@ -231,9 +235,8 @@ class Channel:
         version: exactly this one, else the newest common one, at most max_version.
         timeout_ms: instead of request.timeout.ms.
         """
-        if self._renew_at is not None and asyncio.get_running_loop().time() >= self._renew_at:
-            await self._renew()
         try:
+            await self._ready()
             response = await self._call(request, version, max_version, timeout_ms)
         except DisconnectedError as e:
             raise DisconnectedError(f"{self.host}:{self.port}: {e}") from None
@@ -243,6 +246,7 @@ class Channel:
     async def send_unanswered(self, request: Any, *, version: int | None = None) -> None:
         """Send a request that the node does not answer: Produce with acks 0."""
         use = self.versions(request) if version is None else version
+        await self._ready()
         self._write(request, use)
         await self._receiver.writable.wait()
 
@@ -264,8 +268,6 @@ class Channel:
         use = self.versions(request, max_version=max_version) if version is None else version
         future: asyncio.Future[bytes | bytearray] = asyncio.get_running_loop().create_future()
         receiver = self._receiver
-        if not receiver.writable.is_set():
-            await receiver.writable.wait()
         self._write(request, use, future)
         wait_ms = self._settings.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
@@ -328,6 +330,7 @@ class Channel:
         self.finalized_features_epoch = response.finalized_features_epoch
 
     async def _negotiated(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
+        await self._ready()
         future: asyncio.Future[bytes | bytearray] = asyncio.get_running_loop().create_future()
         sent = ApiVersionsRequest() if version < 3 else request
         self._write(sent, version, future)
@@ -348,25 +351,49 @@ class Channel:
         )
         return response
 
+    async def _ready(self) -> None:
+        """Wait until a request may go out: there is room for it, and the session is not at its end."""
+        loop, receiver = asyncio.get_running_loop(), self._receiver
+        while self._renewal is not None or not receiver.writable.is_set() or self._is_late(loop.time()):
+            if self._renewal is None and self._is_late(loop.time()):
+                self._renewal = loop.create_task(self._renew(), name=f"re-authentication at {self.host}:{self.port}")
+                self._renewal.add_done_callback(_seen)
+            if self._renewal is not None:
+                # Whoever gives up waiting must not leave the exchange half done behind.
+                await asyncio.shield(self._renewal)
+            else:
+                await receiver.writable.wait()
+
+    def _is_late(self, now: float) -> bool:
+        return self._renew_at is not None and now >= self._renew_at and not self.is_closed
+
     async def _renew(self) -> None:
-        async with self._authenticating:
-            loop = asyncio.get_running_loop()
-            if self._renew_at is not None and loop.time() >= self._renew_at:
-                await self._authenticate()
+        loop = asyncio.get_running_loop()
+        try:
+            # Sessions of about a second only: what is to be sent has to wait, as nothing may be sent after their end.
+            await asyncio.sleep(max(0.0, self._no_renewal_before - loop.time()))
+            self._no_renewal_before = loop.time() + _BETWEEN_RENEWALS_S
+            await self._authenticate()
+        except BaseException:
+            self._receiver.abort("the session could not be renewed")
+            raise
+        finally:
+            self._renewal = None
 
     async def _authenticate(self) -> None:
         assert self._settings.sasl is not None
-        exchange = self._settings.sasl()
         version = min(2, self.api_versions.get(SaslAuthenticateRequest.API_KEY, (0, 0))[1])
         try:
+            begun = self._settings.sasl()
+            exchange = begun if isinstance(begun, SaslClient) else await begun
             while (step := exchange.next_request) is not None:
                 await self._authenticate_step(exchange, step, version)
         except SaslRefusedError as e:
             raise AuthenticationError(f"{self.host}:{self.port}: {e}") from e
-        lifetime_s = exchange.session_lifetime_ms / 1000
-        now = asyncio.get_running_loop().time()
-        after_s = max(lifetime_s * _REAUTHENTICATE_AT, _REAUTHENTICATE_AFTER_S)
-        self._renew_at = now + after_s if lifetime_s > 0 else None
+        except OSError as e:  # of whoever gives tokens; that may pass
+            raise DisconnectedError(str(e)) from e
+        after_ms = renewal_after_ms(exchange.session_lifetime_ms, random.random())
+        self._renew_at = None if after_ms is None else asyncio.get_running_loop().time() + after_ms / 1000
 
     async def _authenticate_step(self, exchange: SaslClient, step: SendHandshake | SendToken, version: int) -> None:
         if isinstance(step, SendHandshake):
@@ -377,6 +404,12 @@ class Channel:
             exchange.token_answered(
                 answer.error_code, answer.error_message, answer.auth_bytes, answer.session_lifetime_ms
             )
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    """Look at how a renewal went, as all who waited for it may be gone: the connection is closed after a failure."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _doubt(settings: ChannelSettings) -> str:

@@ -1,7 +1,7 @@
 """What the active controller has at hand when it decides: heartbeats, the schema of configs, chance and fresh ids.
 
 And what it does by itself: it fences brokers that are silent or have ended, gives leadership back to preferred
-replicas, and elects leaders uncleanly where topics allow it.
+replicas, elects leaders uncleanly where topics allow it, and removes delegation tokens that are past their time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from barnabas.core.metadata.elections import balance_leaders, elect_unclean
 from barnabas.core.metadata.heartbeats import BrokerHeartbeats, Suspect
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.registrations import fence_ended_broker, fence_stale_broker
+from barnabas.core.metadata.token_changes import TokenRules, sweep_tokens
 from barnabas.core.metadata.topic_changes import TopicPlans
 from barnabas.model.ports import Clock
 from barnabas.server.config import NodeConfig
@@ -36,7 +37,7 @@ _CHECKS_A_SESSION: Final = 8
 class ClusterChanges:
     """See the module. `run` is its task, handlers use the rest, while this controller is the active one."""
 
-    def __init__(self, config: NodeConfig, clock: Clock, controller: Controller) -> None:
+    def __init__(self, config: NodeConfig, clock: Clock, controller: Controller, token_rules: TokenRules) -> None:
         self._config = config
         self._clock = clock
         self._controller = controller
@@ -45,6 +46,7 @@ class ClusterChanges:
         self.heartbeats = BrokerHeartbeats(config["broker.session.timeout.ms"])
         self.ended = EndedBrokers(self.heartbeats, lambda: controller.image, self._fence_ended)
         self._knows_own_broker = not config.is_broker
+        self.token_rules = token_rules
         controller.on_active = self._activate
         self.plans = TopicPlans(
             schema=self.schema,
@@ -80,6 +82,8 @@ class ClusterChanges:
             group.create_task(self._fence_silent_brokers(), name="broker sessions")
             group.create_task(self.ended.run(), name="ended brokers")
             group.create_task(self._elect_unclean(), name="unclean elections")
+            if self.token_rules.secrets is not None:
+                group.create_task(self._sweep_tokens(), name="expired tokens")
             if self._config["auto.leader.rebalance.enable"]:
                 group.create_task(self._balance_leaders(), name="leader balance")
 
@@ -105,6 +109,16 @@ class ClusterChanges:
             with suppress(ApiError):
                 while await self._controller.write(lambda image: balance_leaders(image, self.schema)):
                     pass
+
+    async def _sweep_tokens(self) -> None:
+        interval_s = self._config["delegation.token.expiry.check.interval.ms"] / 1000
+        while True:
+            await asyncio.sleep(interval_s)
+            with suppress(ApiError):
+                while gone := await self._controller.write(
+                    lambda image: sweep_tokens(image.tokens, self._clock.now_ms())
+                ):
+                    log.info("delegation tokens are past their time", tokens=gone)
 
     async def _elect_unclean(self) -> None:
         interval_s = self._config["unclean.leader.election.interval.ms"] / 1000

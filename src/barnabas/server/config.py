@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from barnabas.core.authorizer.standard import parse_super_users
+from barnabas.core.sasl.mechanisms import MECHANISMS
 from barnabas.model.config import ConfigError, Password, parse_list, parse_properties
 from barnabas.server.config_keys import TABLE as TABLE
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 AUTHORIZERS: Final = ("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
 _LISTENER_PREFIX: Final = re.compile(r"listener\.name\.([^.]+)\.(.+)")
 _ENDPOINT: Final = re.compile(r"([^:/]+)://(\[[0-9a-fA-F:.%]+\]|[^:/\[\]]*):(-?\d+)")
@@ -133,6 +133,12 @@ class NodeConfig:
         return tuple(e for e in self.listeners if e.listener_name in self.controller_listener_names)
 
     @property
+    def early_listener_names(self) -> frozenset[str]:
+        """Give the names of the listeners that open before the ACLs are loaded (KIP-801)."""
+        named = self.values["early.start.listeners"]
+        return frozenset(self.controller_listener_names if named is None else (name.upper() for name in named))
+
+    @property
     def inter_broker_listener_name(self) -> str:
         """Give the name of the listener between brokers."""
         name = self.values["inter.broker.listener.name"]
@@ -158,6 +164,14 @@ class NodeConfig:
         """Give the value of `key` for one SASL mechanism of a listener, the most specific one."""
         text = self.originals.get(f"listener.name.{listener_name.lower()}.{mechanism.lower()}.{key}")
         return self.on_listener(listener_name, key) if text is None else TABLE[key].parse(text)
+
+    def handler_of(self, listener_name: str, mechanism: str) -> str | None:
+        """Give the class that checks the logins of a mechanism on a listener, None for the mechanism's own.
+
+        `sasl.server.callback.handler.class` counts with the prefix of both, as in Kafka.
+        """
+        prefix = f"listener.name.{listener_name.lower()}.{mechanism.lower()}."
+        return self.originals.get(f"{prefix}sasl.server.callback.handler.class", "").strip() or None
 
     def tls_settings(self, listener_name: str) -> dict[str, str]:
         """Give the `ssl.*` settings of one listener as texts, unset ones left out; secrets in clear."""
@@ -272,10 +286,11 @@ def _check_listeners(config: NodeConfig) -> None:
 
 
 def _check_security(config: NodeConfig) -> None:
-    if config["authorizer.class.name"] not in AUTHORIZERS:
+    authorizer = config["authorizer.class.name"]
+    if authorizer not in AUTHORIZERS and authorizer.startswith(("org.apache.kafka.", "kafka.")):
         raise ConfigError(
-            f"authorizer.class.name: {config['authorizer.class.name']!r} is not known here; want {AUTHORIZERS[1]}, "
-            "or nothing for no authorization"
+            f"authorizer.class.name: {authorizer!r} is not known here; want {AUTHORIZERS[1]}, a Python class as "
+            "module:Class, or nothing for no authorization"
         )
     try:
         parse_super_users(config["super.users"])

@@ -15,15 +15,17 @@ from barnabas.wire.api_keys import ApiRow
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from barnabas.core.authorizer.standard import StandardAuthorizer
     from barnabas.core.metadata.image import MetadataImage
+    from barnabas.core.metadata.token_secrets import TokenSecrets
     from barnabas.model.ports import Clock
     from barnabas.server.authorization import Authz
+    from barnabas.server.authorizers import RequestAuthorizer
     from barnabas.server.cluster_changes import ClusterChanges
     from barnabas.server.config import NodeConfig
     from barnabas.server.controller import Controller
     from barnabas.server.forwarding.controller_channel import ControllerChannel
     from barnabas.server.groups.group_coordinator import GroupCoordinator
+    from barnabas.server.logins.principals import Principals
     from barnabas.server.metrics import ServerMetrics
     from barnabas.server.producer_ids import ProducerIds
     from barnabas.server.quotas.throttle import Throttle
@@ -65,6 +67,8 @@ class Services(Protocol):
     clock: Clock
     cluster_id: str
     principal: KafkaPrincipal
+    principals: Principals
+    token_secrets: TokenSecrets | None
     controller: Controller
     changes: ClusterChanges
     log_dirs: LogDirs
@@ -90,8 +94,12 @@ class Services(Protocol):
         """Give this node's replica of the metadata log."""
         ...
 
-    def authorizer(self) -> StandardAuthorizer | None:
+    def authorizer(self) -> RequestAuthorizer | None:
         """Give the authorizer of the moment; None when everybody may do everything."""
+        ...
+
+    def keeps_acls(self) -> bool:
+        """Say whether there are ACLs to create and describe: the authorizer decides by those of the metadata log."""
         ...
 
     def router_of(self, listener_name: str) -> Router:

@@ -90,6 +90,11 @@ class Controller(MetadataReplica):
         """Say whether it takes writes."""
         return self._leadership is not None
 
+    def own_records(self) -> Iterator[VersionedRecord]:
+        """Give what is on this node's disk, committed or not; in front, what the cluster is to begin with."""
+        yield from self._bootstrap()
+        yield from super().own_records()
+
     async def write(self, decide: Callable[[MetadataImage], Decision[R]]) -> R:
         """Decide on the newest metadata, append what was decided, and give its response when that is committed.
 

@@ -93,6 +93,17 @@ class MetadataReplica:
         """Give who leads the metadata quorum, as far as this node knows; None before the log is open."""
         return None if self._driver is None else self._driver.leader
 
+    def own_records(self) -> Iterator[VersionedRecord]:
+        """Give what is on this node's disk, committed or not: the newest snapshot and the log after it."""
+        files, start = self.driver.files, 0
+        found = files.read_snapshot()
+        if found is not None:
+            start = found[0].offset
+            for batch in found[1]:
+                yield from decoded(batch)
+        for batch in files.read(start, self.driver.node.log_end_offset):
+            yield from decoded(batch)
+
     async def opened(self) -> RaftDriver:
         """Wait until the log is open and give its driver; raises what `run` raises when it ends before."""
         while self._driver is None:
@@ -207,10 +218,15 @@ class MetadataReplica:
             self.measures.batch(len(records), perf_counter_ns() - began_ns)  # it is applied when the next is wanted
 
     def _catch_up(self) -> None:
-        if self._first is None and self._loader.image.features.metadata_version is not None:
+        if self._first is None and self._loader.image.features.metadata_version is not None and self._is_current():
             self._first = self._loader.image
             self._kept.clear()
             self._changed.set()
+
+    def _is_current(self) -> bool:
+        """Say whether all is known that was committed when the leader was first heard."""
+        wanted = None if self._driver is None else self._driver.node.first_heard_high_watermark
+        return wanted is None or self._driver is None or self._driver.applied_offset >= wanted
 
     def _publish(self, deltas: Iterable[MetadataDelta]) -> None:
         for delta in deltas:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from barnabas.core.authorizer.standard import StandardAuthorizer, parse_super_users
 from barnabas.core.metadata.cluster import BrokerRegistration, ClusterImage
 from barnabas.core.metadata.delta import MetadataDelta, difference
 from barnabas.core.metadata.image import MetadataImage
@@ -23,8 +22,8 @@ from barnabas.model.config import ConfigError
 from barnabas.model.features import SUPPORTED_FEATURES
 from barnabas.model.metrics import Metrics
 from barnabas.model.ports import Clock
-from barnabas.model.principal import USER_TYPE, KafkaPrincipal
 from barnabas.net.clock import SystemClock
+from barnabas.server.authorizers import RequestAuthorizer
 from barnabas.server.broker import Broker
 from barnabas.server.broker_lifecycle import RegistrationRefusedError
 from barnabas.server.cluster_changes import ClusterChanges
@@ -33,16 +32,22 @@ from barnabas.server.context import ClientConnection, LiveBroker, SupportedFeatu
 from barnabas.server.controller import Controller, ControllerError
 from barnabas.server.controller_metrics import ControllerMetrics
 from barnabas.server.controller_registrar import ControllerRegistrar
+from barnabas.server.delegation_tokens import token_rules, token_secrets
 from barnabas.server.forwarding.channel import ForwardingChannel
 from barnabas.server.forwarding.controller_channel import ActiveController, LocalChannel
 from barnabas.server.handlers import CONTROLLER
+from barnabas.server.logins.mechanisms import Mechanisms
+from barnabas.server.logins.principals import Principals
 from barnabas.server.metadata_metrics import MetadataMetrics
 from barnabas.server.metadata_replica import MetadataReplica
 from barnabas.server.metrics import ServerMetrics
 from barnabas.server.network.authentication import Authentication
 from barnabas.server.network.connection_limits import ConnectionLimits
 from barnabas.server.network.listeners import ServedListener, receive_budget, tend
+from barnabas.server.network.session_socket import SessionSocket
 from barnabas.server.node_metrics import publish_node_metrics
+from barnabas.server.own_metadata import OwnMetadata
+from barnabas.server.own_principal import own_principal
 from barnabas.server.publishers import Publisher
 from barnabas.server.publishers.acls import AclPublisher
 from barnabas.server.publishers.configs import ConfigPublisher
@@ -52,6 +57,7 @@ from barnabas.server.quotas.throttle import Throttle
 from barnabas.server.raft.driver import RaftDriver
 from barnabas.server.raft.metrics import publish_raft_metrics
 from barnabas.server.router import Router
+from barnabas.server.waiting import Progress, told_while_waiting
 from barnabas.storage.fs import FileSystem
 from barnabas.storage.log_dir import LogDir, LogDirLockedError
 from barnabas.storage.log_dirs import LogDirs, LogDirsSettings
@@ -104,7 +110,9 @@ class Node:
         """As the node was started; `config` also holds what was changed since (KIP-226)."""
         self.clock: Clock = SystemClock()
         self.metrics = ServerMetrics(Metrics(self.clock))
-        self.principal = KafkaPrincipal(USER_TYPE, "ANONYMOUS")
+        self.principal = own_principal(config)
+        self.principals = Principals.load(config)
+        self.token_secrets = token_secrets(config)
         self.failure: str | None = None
         self.loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
@@ -119,6 +127,7 @@ class Node:
         self.quotas = Throttle(config, self.clock)
         self.listeners: list[ServedListener] = []
         self.metrics_server: MetricsServer | None = None
+        self.session_socket: SessionSocket | None = None
         self.log_dirs = LogDirs(
             [Path(d) for d in (config.log_dirs if config.is_broker else (config.metadata_log_dir,))],
             self.clock,
@@ -126,15 +135,17 @@ class Node:
             settings=LogDirsSettings(producer_expiration_ms=config["producer.id.expiration.ms"]),
             fs=fs,
         )
-        self.authentication = Authentication(config, lambda: self._image.scram, self.clock)
-        self._acls = AclPublisher(_authorizer(config))
+        self._mechanisms = Mechanisms(config, self._for_logins, self.token_secrets, self.clock)
+        self.authentication = Authentication(config, self._mechanisms, self.principals, self.clock)
+        self._own = OwnMetadata(lambda: self.metadata.own_records())
+        self._acls = AclPublisher(config, self._own)
         self._configs = ConfigPublisher(config, self.log_dirs, self._reconfigured)
         self._departures = Departures(self.clock, config["broker.session.timeout.ms"])
         self._publishers: list[Publisher] = [self._acls, self._configs, self._departures]
         self.controller_router: Router | None = None
         if config.is_controller:
             self.controller = Controller(config, self.clock, fs)
-            self.changes = ClusterChanges(config, self.clock, self.controller)
+            self.changes = ClusterChanges(config, self.clock, self.controller, token_rules(config, self.token_secrets))
             self.controller_router = Router(CONTROLLER, listener="controller")
         self.metadata: MetadataReplica = (
             self.controller if config.is_controller else MetadataReplica(config, self.clock, fs)
@@ -145,6 +156,7 @@ class Node:
             leader_changed=self.leader_changed,
             next_image=self.next_image,
             local=LocalChannel(self, self.controller_router) if self.controller_router is not None else None,
+            serde=self.principals.serde,
         )
         self._registrar = ControllerRegistrar(self.controller, self.channel) if config.is_controller else None
         if self._registrar is not None:
@@ -171,9 +183,17 @@ class Node:
         """Give this node's replica of the metadata log."""
         return self.metadata.driver
 
-    def authorizer(self) -> StandardAuthorizer | None:
+    def authorizer(self) -> RequestAuthorizer | None:
         """Give the authorizer of the moment; None when everybody may do everything."""
         return self._acls.authorizer
+
+    def keeps_acls(self) -> bool:
+        """Say whether there are ACLs to create and describe: the authorizer decides by those of the metadata log."""
+        return self._acls.keeps_rules
+
+    def acl_count(self) -> int:
+        """Give what the gauge AclCount shows (A-30)."""
+        return self._acls.acl_count()
 
     def router_of(self, listener_name: str) -> Router:
         """Give the router behind a listener."""
@@ -263,24 +283,29 @@ class Node:
         properties = self.log_dirs.online[0].properties
         assert properties is not None
         self.cluster_id = properties.cluster_id
+        await self._mechanisms.start()
+        self.watch(self._mechanisms.run(), "keys of logins")
         self._open_listeners()
         self._metadata_task = self.watch(self.metadata.run(), "metadata")
         publish_raft_metrics(self.metrics.registry, await self.metadata.opened())
         publish_node_metrics(self)
         for listener in self.listeners:
-            if listener.privileged:
+            if listener.early:
                 listener.start()  # the quorum cannot elect before its voters hear each other
         await self._follow_metadata()
         if self.broker is not None:
             await self.broker.join()
         for listener in self.listeners:
-            if not listener.privileged:
+            if not listener.early:
                 listener.start()
         if self.config["barnabas.metrics.listener"]:
             from barnabas.server.metrics_http import MetricsServer  # an HTTP server is much to load for nothing
 
             self.metrics_server = MetricsServer(self.config["barnabas.metrics.listener"], self.metrics.registry)
             await self.metrics_server.start()
+        if self.config["barnabas.sessions.socket"]:
+            self.session_socket = SessionSocket(self.config["barnabas.sessions.socket"], self.listeners)
+            await self.session_socket.start()
         if self.broker is not None:
             self.broker.start()
         self.watch(tend(self.listeners), "connections")
@@ -288,7 +313,7 @@ class Node:
 
     async def _follow_metadata(self) -> None:
         """Take up the metadata that there is, then open the logs it speaks of, then follow what comes."""
-        image = await self.metadata.caught_up()
+        image = await told_while_waiting(self.metadata.caught_up(), self._how_far)
         if self._registrar is not None:
             self.watch(self._registrar.run(), "controller registration")
             self.watch(self.changes.run(), "cluster changes")
@@ -298,6 +323,16 @@ class Node:
             await self.loop.run_in_executor(self._threads, self.broker.load, image)
         self.publish(first)
         self.metadata.follow(self.publish)
+
+    def _for_logins(self) -> MetadataImage:
+        return self._own.image() if self._image is MetadataImage.EMPTY else self._image
+
+    def _how_far(self) -> Progress:
+        """Give how much of the metadata is known while the node waits for the rest."""
+        driver, leader = self.replica, self.metadata.leader
+        return Progress(
+            None if leader is None else leader.node_id, driver.applied_offset, driver.node.first_heard_high_watermark
+        )
 
     def publish(self, delta: MetadataDelta) -> None:
         """Take up a stretch of the committed metadata log."""
@@ -317,8 +352,11 @@ class Node:
         served = self.config.listeners if self.config.is_broker else self.config.controller_listeners
         for endpoint in served:
             privileged = endpoint.listener_name in self.config.controller_listener_names
+            early = endpoint.listener_name in self.config.early_listener_names
             router = self.router_of(endpoint.listener_name)
-            self.listeners.append(ServedListener(self, endpoint, router, self.limits, budget, privileged=privileged))
+            self.listeners.append(
+                ServedListener(self, endpoint, router, self.limits, budget, privileged=privileged, early=early)
+            )
 
     # --- running and stopping
 
@@ -337,6 +375,8 @@ class Node:
         await self._close_listeners(privileged=False)
         if self.metrics_server is not None:
             await self.metrics_server.stop()
+        if self.session_socket is not None:
+            await self.session_socket.stop()
         if self.broker is not None:
             await self.broker.close()
         for task in reversed(self._tasks):
@@ -349,6 +389,7 @@ class Node:
         await self._close_listeners(privileged=True)  # last: who ceases to lead says so to the others
         if self.config.is_controller:
             self.changes.policies.close()
+        self._acls.close()
         epoch = self.broker.lifecycle.epoch if self.broker is not None else -1
         clean = clean and self.failure is None
         await self.loop.run_in_executor(self._threads, lambda: self.log_dirs.close(clean=clean, broker_epoch=epoch))
@@ -441,14 +482,6 @@ def _at(brokers: Iterable[BrokerRegistration], listener_name: str) -> list[LiveB
         if endpoint is not None:
             found.append(LiveBroker(broker.id, endpoint.host, endpoint.port, broker.rack))
     return found
-
-
-def _authorizer(config: NodeConfig) -> StandardAuthorizer | None:
-    if not config["authorizer.class.name"]:
-        return None
-    return StandardAuthorizer(
-        parse_super_users(config["super.users"]), allow_everyone_if_no_acl=config["allow.everyone.if.no.acl.found"]
-    )
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from barnabas.server.replication.fetch_sessions import FetchSessions
     from barnabas.storage.log import Log
 
-NO_AUTHORIZER: Final = -1
 _PROCESS_IO: Final = Path("/proc/self/io")
 
 
@@ -42,7 +41,7 @@ def publish_node_metrics(node: Node) -> None:
     flushes.watch(node.replica.files.env)
     publish_logs(registry, lambda: _logs(node))
     gauge = registry.gauge
-    gauge(mbean("kafka.server", type="Authorizer", name="AclCount"), partial(_acl_count, node))
+    gauge(mbean("kafka.server", type="Authorizer", name="AclCount"), node.acl_count)
     info = mbean("kafka.server", type="app-info", id=str(config.node_id))
     started_ms = registry.clock.now_ms()
     gauge(info, lambda: started_ms, "StartTimeMs")
@@ -79,11 +78,6 @@ def _publish_sessions(registry: Metrics, sessions: FetchSessions) -> None:
     registry.gauge(name("NumIncrementalFetchSessions"), lambda: len(sessions))
     registry.gauge(name("NumIncrementalFetchPartitionsCached"), lambda: sessions.partition_count)
     registry.counted(name("IncrementalFetchSessionEvictionsPerSec"), lambda: sessions.evictions, "evictions")
-
-
-def _acl_count(node: Node) -> int:
-    found = node.authorizer()
-    return NO_AUTHORIZER if found is None else found.acl_count
 
 
 def _disk_use(registry: Metrics, server: str) -> None:

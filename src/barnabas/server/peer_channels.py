@@ -7,15 +7,19 @@ A node is a client of its fellows, by the settings of the listener that it conne
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.core.sasl.client import SaslClient, client_mechanism
-from barnabas.core.sasl.jaas import JaasError, parse_jaas
+from barnabas.core.sasl.jaas import JaasError, LoginModule, parse_jaas
+from barnabas.core.sasl.mechanisms import MECHANISMS, oauthbearer
 from barnabas.model.config import ConfigError, Password
+from barnabas.net import bearer_tokens
+from barnabas.net.bearer_tokens import BearerTokens
 from barnabas.net.client import ChannelSettings
 from barnabas.net.tls import ClientTls, TlsConfig
+from barnabas.server.config import TABLE
 
 if TYPE_CHECKING:
     from barnabas.server.config import NodeConfig
@@ -40,29 +44,45 @@ def peer_settings(config: NodeConfig, listener_name: str, client_id: str) -> Cha
     )
 
 
-def _sasl(config: NodeConfig, listener_name: str) -> Callable[[], SaslClient]:
+def _sasl(config: NodeConfig, listener_name: str) -> Callable[[], SaslClient | Awaitable[SaslClient]]:
     to_controllers = listener_name.upper() in config.controller_listener_names
     mechanism_key = f"sasl.mechanism.{'controller' if to_controllers else 'inter.broker'}.protocol"
     mechanism: str = config.on_listener(listener_name, mechanism_key)
     key = f"listener.name.{listener_name.lower()}.{mechanism.lower()}.sasl.jaas.config"
+    if mechanism == oauthbearer.NAME:
+        return _bearer_tokens(config, listener_name, key).exchange
     user, password = _credentials(key, config.on_mechanism(listener_name, mechanism, "sasl.jaas.config"))
     made = partial(client_mechanism, mechanism, user, password.secret, _new_nonce)
     try:
         made()
     except ValueError:
         raise ConfigError(
-            f"{mechanism_key}={mechanism}: this node cannot log in so; want PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"
+            f"{mechanism_key}={mechanism}: this node cannot log in so; want one of {', '.join(MECHANISMS)}"
         ) from None
     return lambda: SaslClient(mechanism, made())
+
+
+def _bearer_tokens(config: NodeConfig, listener_name: str, key: str) -> BearerTokens:
+    settings = {}
+    for name in bearer_tokens.KEYS:
+        value = config.on_mechanism(listener_name, oauthbearer.NAME, name) if name in TABLE else None
+        if value is not None:
+            settings[name] = value.secret if isinstance(value, Password) else str(value)
+    jaas = config.on_mechanism(listener_name, oauthbearer.NAME, "sasl.jaas.config")
+    return bearer_tokens.bearer_tokens(settings, {} if jaas is None else _login_module(key, jaas).options)
+
+
+def _login_module(key: str, jaas: Password) -> LoginModule:
+    try:
+        return parse_jaas(jaas.secret)
+    except JaasError as e:
+        raise ConfigError(f"{key}: {e}") from None
 
 
 def _credentials(key: str, jaas: Password | None) -> tuple[str, Password]:
     if jaas is None:
         raise ConfigError(f'{key} is missing: want "...LoginModule required username=\\"...\\" password=\\"...\\";"')
-    try:
-        module = parse_jaas(jaas.secret)
-    except JaasError as e:
-        raise ConfigError(f"{key}: {e}") from None
+    module = _login_module(key, jaas)
     if module.username is None or module.password is None:
         raise ConfigError(f"{key} has no username and password: this node logs in to others by them")
     return module.username, Password(module.password)

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -35,6 +33,7 @@ from barnabas.model.policy import (
     allow_topic,
 )
 from barnabas.server.config import NodeConfig
+from barnabas.server.plugins import load
 from barnabas.wire.errors import ApiError, ErrorCode
 
 __all__ = [
@@ -114,29 +113,12 @@ def _made(config: NodeConfig, key: str, kind: type[P]) -> P | None:
     name = config[key]
     if not name:
         return None
-    found = _found(key, name)
+    found = load(key, name, ENTRY_POINTS)
     if not (isinstance(found, type) and issubclass(found, kind)):
         raise ConfigError(f"{key}: {name} is not a {kind.__name__}; derive it from {kind.__module__}.{kind.__name__}")
     policy = found()
     policy.configure(config.originals)
     return policy
-
-
-def _found(key: str, name: str) -> Any:
-    for point in entry_points(group=ENTRY_POINTS, name=name):
-        return point.load()
-    module, colon, attribute = name.partition(":")
-    if not colon:
-        module, _, attribute = name.rpartition(".")
-    try:
-        if not module:
-            raise ImportError(f"there is no entry point {name!r} in the group {ENTRY_POINTS}")
-        return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as e:
-        raise ConfigError(
-            f"{key}: cannot load {name!r}: {e}; want a Python class as module:Class, or the name of an entry point "
-            f"in the group {ENTRY_POINTS}"
-        ) from e
 
 
 def _asked(key: str, validate: Callable[[R], None]) -> Callable[[R], None]:

@@ -18,6 +18,7 @@ import structlog
 
 from barnabas.core.forwarding.throttle_time import with_throttle_time
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
+from barnabas.server.refused_peers import RefusedPeers
 from barnabas.wire.api_keys import API_KEYS, ApiKey, ApiRow
 from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
 from barnabas.wire.header import encode_response_header
@@ -121,6 +122,7 @@ class Router:
         self._forward = forward
         self._modules = {int(ApiKey[m.partition(":")[0].upper()]): m.rpartition(":")[2] for m in modules}
         self._loaded: dict[int, Handler] = {}
+        self._refused_peers = RefusedPeers()
         if len(self._modules) != len(modules):
             raise ValueError("an API has two handlers")
 
@@ -165,10 +167,10 @@ class Router:
             return self._later(ctx, None, self._forwarded(ctx, bytes(frame), body_at), perf_counter_ns())
         # As in Kafka, bytes after the body are nobody's business: librdkafka sends some.
         request, _ = decode_from(row.request, ctx.version, frame, body_at)
-        refusal = self._refused(handler, request, ctx)
-        if refusal is not None:
-            return self.encode(ctx, refusal)
         try:
+            refusal = self._refused(handler, request, ctx)
+            if refusal is not None:
+                return self.encode(ctx, refusal)
             answer = handler.function(request, ctx)
         except ApiError as e:
             return self.encode(ctx, self._explained(request, ctx, e))
@@ -203,7 +205,13 @@ class Router:
         if rule.cluster is None:
             ctx.authz.decided = True
             return None
-        if ctx.authorize(rule.cluster, ResourceType.CLUSTER, CLUSTER_NAME):
+        allowed = False
+        try:
+            allowed = ctx.authorize(rule.cluster, ResourceType.CLUSTER, CLUSTER_NAME)
+        finally:
+            if not allowed and rule.cluster is AclOperation.CLUSTER_ACTION:
+                self._refused_peers.refused(ctx)
+        if allowed:
             return None
         why = f"not authorized: {rule.cluster.name} on the cluster would allow it"
         return refuse(request, ctx.version, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, why)

@@ -74,6 +74,8 @@ def principal(config: ClientConfig) -> str:
     sasl = config.sasl
     if sasl is not None:
         return f"User:{sasl.username}"
+    if config.by_bearer_token:
+        return "the user whom the token names"
     return "the principal of this client's certificate" if config.uses_tls else "User:ANONYMOUS"
 
 

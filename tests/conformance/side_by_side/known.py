@@ -11,7 +11,6 @@ from .comparison import Known
 _TRANSACTIONS: Final = "transactions are not served yet"
 _SHARE: Final = "share groups (KIP-932) are not served yet"
 _NEW_GROUPS: Final = "the consumer and streams protocols (KIP-848, KIP-1071) are not served yet"
-_TOKENS: Final = "delegation tokens (KIP-48) are not served yet"
 
 _CRASHES: Final = (
     "Kafka answers UNKNOWN_SERVER_ERROR or closes the connection; here the request is refused with a reason"
@@ -25,10 +24,6 @@ NOT_OFFERED: Final[dict[str, str]] = {
     "TXN_OFFSET_COMMIT": _TRANSACTIONS,
     "DESCRIBE_TRANSACTIONS": _TRANSACTIONS,
     "LIST_TRANSACTIONS": _TRANSACTIONS,
-    "CREATE_DELEGATION_TOKEN": _TOKENS,
-    "RENEW_DELEGATION_TOKEN": _TOKENS,
-    "EXPIRE_DELEGATION_TOKEN": _TOKENS,
-    "DESCRIBE_DELEGATION_TOKEN": _TOKENS,
     "CONSUMER_GROUP_HEARTBEAT": _NEW_GROUPS,
     "CONSUMER_GROUP_DESCRIBE": _NEW_GROUPS,
     "SHARE_GROUP_HEARTBEAT": _SHARE,

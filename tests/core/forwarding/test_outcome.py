@@ -23,6 +23,7 @@ def test_every_error_of_an_envelope_has_a_meaning(error: ErrorCode) -> None:
     wanted = {
         ErrorCode.NONE: Verdict.RELAY,
         ErrorCode.NOT_CONTROLLER: Verdict.SEND_AGAIN,
+        ErrorCode.AUTHORIZER_NOT_READY: Verdict.SEND_AGAIN,
         ErrorCode.UNSUPPORTED_VERSION: Verdict.CLOSE_CLIENT,
     }
     assert verdict_on(error) is wanted.get(error, Verdict.FAIL)

@@ -15,6 +15,7 @@ from barnabas.wire.records.broker_registration_change_record import BrokerRegist
 from barnabas.wire.records.clear_elr_record import ClearElrRecord
 from barnabas.wire.records.client_quota_record import ClientQuotaRecord, EntityData
 from barnabas.wire.records.config_record import ConfigRecord
+from barnabas.wire.records.delegation_token_record import DelegationTokenRecord
 from barnabas.wire.records.feature_level_record import FeatureLevelRecord
 from barnabas.wire.records.fence_broker_record import FenceBrokerRecord
 from barnabas.wire.records.no_op_record import NoOpRecord
@@ -28,6 +29,7 @@ from barnabas.wire.records.register_broker_record import (
 )
 from barnabas.wire.records.register_controller_record import RegisterControllerRecord
 from barnabas.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from barnabas.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
 from barnabas.wire.records.remove_topic_record import RemoveTopicRecord
 from barnabas.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from barnabas.wire.records.topic_record import TopicRecord
@@ -202,6 +204,18 @@ def _remove_scram(draw: Draw, image: MetadataImage) -> Any:
     return RemoveUserScramCredentialRecord(name=user, mechanism=mechanism)
 
 
+def _token(draw: Draw, image: MetadataImage) -> Any:
+    ends = draw(st.integers(0, 5))
+    return DelegationTokenRecord(
+        owner="User:alice", requester="User:bob", renewers=draw(st.lists(st.just("User:carol"), max_size=1)),
+        token_id=draw(st.sampled_from("xyz")), max_timestamp=9, expiration_timestamp=ends,
+    )  # fmt: skip
+
+
+def _remove_token(draw: Draw, image: MetadataImage) -> Any:
+    return RemoveDelegationTokenRecord(token_id=draw(st.sampled_from(sorted(image.tokens.by_id))))
+
+
 def _feature(draw: Draw, image: MetadataImage) -> Any:
     return FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1)
 
@@ -218,7 +232,7 @@ def _nothing(draw: Draw, image: MetadataImage) -> Any:
 def _possible(image: MetadataImage) -> list[Callable[[Draw, MetadataImage], Any]]:
     makers: list[Callable[[Draw, MetadataImage], Any]] = [
         _topic, _config, _register_broker, _controller, _quota, _acl, _scram, _feature, _producer_ids, _nothing,
-        _clear_elr,
+        _clear_elr, _token,
     ]  # fmt: skip
     if image.topics.by_id:
         makers += [_partition, _partition, _remove_topic]
@@ -230,6 +244,8 @@ def _possible(image: MetadataImage) -> list[Callable[[Draw, MetadataImage], Any]
         makers.append(_remove_acl)
     if any(image.scram.by_mechanism.get(m) for m in ScramMechanism):
         makers.append(_remove_scram)
+    if image.tokens.by_id:
+        makers.append(_remove_token)
     return makers
 
 

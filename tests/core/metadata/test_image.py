@@ -37,8 +37,6 @@ ELSEWHERE = {
     "BeginTransactionRecord": "the loader's",
     "EndTransactionRecord": "the loader's",
     "AbortTransactionRecord": "the loader's",
-    "DelegationTokenRecord": "delegation tokens come later",
-    "RemoveDelegationTokenRecord": "delegation tokens come later",
 }
 
 

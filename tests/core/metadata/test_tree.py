@@ -81,12 +81,13 @@ def test_paths_lead_to_values() -> None:
 
 def test_secrets_show_when_asked_for() -> None:
     token = DelegationTokenRecord(owner="User:alice", token_id="t", renewers=["User:bob"])
-    root = tree(TreeSource(an_image(), tokens={"t": token}))
+    image = replay_one(an_image(), token)
+    root = tree(TreeSource(image))
     assert find(root, "/image/configs/BROKER/ssl.key.password") == "secret"
     credential = find(root, "/image/scram/SCRAM-SHA-512/alice")
     assert credential == "ScramCredentialData(salt=736563726574, storedKey=736563726574, serverKey=, iterations=4096)"
     assert "owner=User:alice" in str(find(root, "/image/delegationToken/t"))
-    hidden = tree(TreeSource(an_image(), tokens={"t": token}, is_secret=hide_passwords))
+    hidden = tree(TreeSource(image, is_secret=hide_passwords))
     assert "alice" not in str(find(hidden, "/image/delegationToken/t"))
 
 

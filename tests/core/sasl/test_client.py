@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.core.sasl.client import ClientState, SaslClient, SendHandshake, SendToken, client_mechanism
 from barnabas.core.sasl.exchange import AuthenticationError
-from barnabas.core.sasl.mechanisms import MECHANISMS
+from barnabas.core.sasl.mechanisms import PASSWORD_MECHANISMS
 from barnabas.core.sasl.server import SaslServer
 from barnabas.model.principal import KafkaPrincipal
 from barnabas.wire.errors import ErrorCode
@@ -21,26 +21,26 @@ def client(name: str, user: str = "alice", password: str = PASSWORDS["alice"]) -
 def converse(client: SaslClient, server: SaslServer, now_ms: int = 0) -> None:
     while (step := client.next_request) is not None:
         if isinstance(step, SendHandshake):
-            shaken = server.handshake(1, step.mechanism)
+            shaken = server.handshake(1, step.mechanism, now_ms)
             client.handshake_answered(shaken.error, shaken.mechanisms)
         else:
             assert isinstance(step, SendToken)
-            reply = server.token(step.token, now_ms)
+            reply = server.token(step.token, now_ms, now_ms)
             client.token_answered(reply.error, reply.message, reply.token, reply.session_lifetime_ms)
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", PASSWORD_MECHANISMS)
 def test_a_login(name: str) -> None:
-    ours, server = client(name), SaslServer(MECHANISMS, mechanism_called, lambda mechanism: 5000)
+    ours, server = client(name), SaslServer(PASSWORD_MECHANISMS, mechanism_called, lambda mechanism: 5000)
     converse(ours, server, now_ms=100)
     assert ours.state is ClientState.COMPLETE
     assert server.principal == KafkaPrincipal("User", "alice")
     assert (ours.session_lifetime_ms, server.expires_at_ms) == (5000, 5100)
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", PASSWORD_MECHANISMS)
 def test_a_wrong_password(name: str) -> None:
-    ours, server = client(name, password="wrong"), SaslServer(MECHANISMS, mechanism_called)
+    ours, server = client(name, password="wrong"), SaslServer(PASSWORD_MECHANISMS, mechanism_called)
     with pytest.raises(AuthenticationError, match="Authentication failed"):
         converse(ours, server)
     assert (ours.state, ours.next_request, server.principal) == (ClientState.FAILED, None, None)

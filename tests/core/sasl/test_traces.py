@@ -99,7 +99,7 @@ class Conversation:
         return "send ApiVersions"
 
     def handshake(self, words: list[str]) -> str:
-        reply = self.server.handshake(int(words[0][1:]), words[1])
+        reply = self.server.handshake(int(words[0][1:]), words[1], self.now_ms)
         return f"send {reply.error.name} {','.join(reply.mechanisms)}{self.end(reply.failure)}"
 
     def plain(self, words: list[str]) -> str:
@@ -123,7 +123,7 @@ class Conversation:
 
     def send(self, token: bytes) -> str:
         bare = self.server.expects_raw_token
-        reply = self.server.token(token, self.now_ms)
+        reply = self.server.token(token, self.now_ms, self.now_ms)
         self.last_token = reply.token
         return self.shown(reply, bare)
 

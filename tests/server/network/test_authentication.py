@@ -10,15 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from immutables import Map
 
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.scram import ScramCredential, ScramImage, ScramMechanism
 from barnabas.core.sasl.client import SaslClient, SendHandshake, client_mechanism
-from barnabas.core.sasl.mechanisms import MECHANISMS
+from barnabas.core.sasl.mechanisms import MECHANISMS, PASSWORD_MECHANISMS
 from barnabas.core.sasl.mechanisms.scram import ALGORITHMS, derive_keys, salt_password
 from barnabas.model.config import ConfigError
 from barnabas.model.principal import KafkaPrincipal
 from barnabas.server.config import NodeConfig
 from barnabas.server.context import ClientConnection, RequestContext
-from barnabas.server.network.authentication import Authentication, SaslGate, new_nonce
+from barnabas.server.logins.mechanisms import Mechanisms, new_nonce
+from barnabas.server.logins.oauth import UNSECURED
+from barnabas.server.logins.principals import Principals
+from barnabas.server.network.authentication import Authentication, SaslGate
 from barnabas.wire.api_keys import API_KEYS, ApiKey
 from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.message import encode
@@ -35,6 +39,7 @@ SETTINGS = {
     "listener.security.protocol.map": "A:PLAINTEXT,B:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
     "sasl.enabled.mechanisms": ",".join(MECHANISMS),
     "listener.name.b.plain.sasl.jaas.config": JAAS,
+    "listener.name.b.oauthbearer.sasl.server.callback.handler.class": UNSECURED,
 }
 
 
@@ -69,7 +74,8 @@ IMAGE = credentials()
 def gate(**changes: str) -> SaslGate:
     config = NodeConfig.parse({**SETTINGS, **{key.replace("_", "."): value for key, value in changes.items()}})
     client = ClientConnection("id", "10.0.0.1", 1, "B", "SASL_PLAINTEXT", KafkaPrincipal("User", "ANONYMOUS"))
-    return Authentication(config, lambda: IMAGE, FixedClock()).gate(client)
+    mechanisms = Mechanisms(config, lambda: MetadataImage(scram=IMAGE), None, FixedClock())
+    return Authentication(config, mechanisms, Principals.load(config), FixedClock()).gate(client)
 
 
 def ask(gate: SaslGate, request: Any, version: int) -> Any:
@@ -77,7 +83,7 @@ def ask(gate: SaslGate, request: Any, version: int) -> Any:
     return gate.receive(ctx, encode(request, version), 0)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", PASSWORD_MECHANISMS)
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_a_login_through_requests(mechanism: str, version: int) -> None:
     server = gate()

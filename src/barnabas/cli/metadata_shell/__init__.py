@@ -112,7 +112,7 @@ def _tree(reading: Reading, source: Source, show_secrets: bool) -> Tree:
         }
     local["quorum"] = quorum
     is_secret = None if show_secrets else _is_secret
-    return make_tree(TreeSource(reading.image, reading.time_ms, reading.tokens, local, is_secret))
+    return make_tree(TreeSource(reading.image, reading.time_ms, local, is_secret))
 
 
 def _is_secret(kind: ConfigResourceType, key: str) -> bool:

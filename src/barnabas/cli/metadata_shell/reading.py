@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from barnabas.core.metadata.features import FeaturesImage
@@ -21,23 +21,13 @@ from barnabas.wire.primitives import Buffer
 from barnabas.wire.record_batch import BatchHeader, Record, decode_batch, decode_control, iter_headers
 from barnabas.wire.records.abort_transaction_record import AbortTransactionRecord
 from barnabas.wire.records.begin_transaction_record import BeginTransactionRecord
-from barnabas.wire.records.delegation_token_record import DelegationTokenRecord
 from barnabas.wire.records.end_transaction_record import EndTransactionRecord
 from barnabas.wire.records.feature_level_record import FeatureLevelRecord
 from barnabas.wire.records.kraft_version_record import KRaftVersionRecord
-from barnabas.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
 from barnabas.wire.records.snapshot_header_record import SnapshotHeaderRecord
 from barnabas.wire.records.voters_record import VotersRecord
 
 _KNOWN = known_records()
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What records make: the image, and delegation tokens by id."""
-
-    image: MetadataImage
-    tokens: dict[str, DelegationTokenRecord]
 
 
 class Reading:
@@ -50,8 +40,8 @@ class Reading:
         self.left_out: Counter[str] = Counter()
 
     def _begin(self) -> None:
-        self._state = State(MetadataImage.EMPTY, {})
-        self._before_transaction: State | None = None
+        self._image = MetadataImage.EMPTY
+        self._before_transaction: MetadataImage | None = None
         self.end = 0
         self.epoch = 0
         self.time_ms = 0
@@ -59,16 +49,7 @@ class Reading:
     @property
     def image(self) -> MetadataImage:
         """Give the metadata after the last record; of an open transaction nothing shows."""
-        return self._shown.image.at(self.end - 1, self.epoch)
-
-    @property
-    def tokens(self) -> dict[str, DelegationTokenRecord]:
-        """Give the delegation tokens by id."""
-        return self._shown.tokens
-
-    @property
-    def _shown(self) -> State:
-        return self._before_transaction or self._state
+        return (self._before_transaction or self._image).at(self.end - 1, self.epoch)
 
     def read_snapshot(self, data: Buffer, snapshot: OffsetAndEpoch) -> None:
         """Take a whole snapshot in place of all that was read; ProtocolError when it is damaged."""
@@ -114,22 +95,16 @@ class Reading:
 
     def _metadata(self, r: Any) -> None:
         if isinstance(r, BeginTransactionRecord):
-            self._before_transaction = self._state
+            self._before_transaction = self._image
         elif isinstance(r, EndTransactionRecord):
             self._before_transaction = None
         elif isinstance(r, AbortTransactionRecord):
-            self._state = self._before_transaction or self._state
+            self._image = self._before_transaction or self._image
             self._before_transaction = None
-        elif isinstance(r, DelegationTokenRecord):
-            self._state = replace(self._state, tokens={**self._state.tokens, r.token_id: r})
-        elif isinstance(r, RemoveDelegationTokenRecord):
-            kept = {name: token for name, token in self._state.tokens.items() if name != r.token_id}
-            self._state = replace(self._state, tokens=kept)
         elif isinstance(r, FeatureLevelRecord):
-            image = self._state.image
-            self._state = replace(self._state, image=replace(image, features=_with_level(image.features, r)))
+            self._image = replace(self._image, features=_with_level(self._image.features, r))
         elif type(r) in _KNOWN:
-            self._state = replace(self._state, image=replay_one(self._state.image, r))
+            self._image = replay_one(self._image, r)
         else:
             self.left_out[f"{type(r).__name__}s"] += 1
 

@@ -14,6 +14,7 @@ from barnabas.client.admin.groups import GroupsAdmin
 from barnabas.client.admin.nodes import NodesAdmin
 from barnabas.client.admin.quorum import QuorumAdmin
 from barnabas.client.admin.reassignments import ReassignmentsAdmin
+from barnabas.client.admin.tokens import TokensAdmin
 from barnabas.client.admin.topics import TopicsAdmin
 from barnabas.client.admin.users import UsersAdmin
 from barnabas.client.cluster import Cluster
@@ -22,7 +23,10 @@ from barnabas.client.config import ClientConfig
 __all__ = ["Admin"]
 
 
-class Admin(TopicsAdmin, ReassignmentsAdmin, ConfigsAdmin, AclsAdmin, UsersAdmin, GroupsAdmin, NodesAdmin, QuorumAdmin):
+class Admin(
+    TopicsAdmin, ReassignmentsAdmin, ConfigsAdmin, AclsAdmin, UsersAdmin, TokensAdmin, GroupsAdmin, NodesAdmin,
+    QuorumAdmin,
+):  # fmt: skip
     """Everything that can be asked of a cluster besides records. Use as an async context manager."""
 
     def __init__(self, config: ClientConfig) -> None:

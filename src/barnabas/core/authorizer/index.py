@@ -71,24 +71,41 @@ class TypeIndex:
 
 
 class _Change:
-    """A change of many rules at once: what it touches is opened for writing once, and closed at the end."""
+    """A change of many rules at once: what it touches is opened for writing once, and closed at the end.
+
+    Most patterns have rules about one subject only, and many say the same of it: those share one map.
+    """
 
     def __init__(self, index: TypeIndex) -> None:
         self._index = index
         self._names = {LITERAL: index.literal, PREFIXED: index.prefixed}
         self._rules: dict[tuple[PatternType, str], MapMutation[Subject, int]] = {}
+        self._new: dict[tuple[PatternType, str], tuple[Subject, int]] = {}
+        """What is said on a pattern that had no rule, as long as it is about one subject."""
         self._held: dict[tuple[Subject, int], MapMutation[str, None]] = {}
 
     def add(self, binding: AclBinding) -> None:
-        rules, held, subject, one = self._open(binding)
-        before = rules.get(subject, 0)
+        pattern_type, name = _known(binding.pattern.pattern_type), binding.pattern.name
+        subject = binding.principal, binding.host
+        one = bit(binding.operation, binding.permission_type)
+        key = pattern_type, name
+        new = self._new.get(key)
+        unheard = new is None and key not in self._rules and name not in self._names[pattern_type]
+        rules = None if unheard or (new is not None and new[0] == subject) else self._open(key)
+        before = (0 if new is None else new[1]) if rules is None else rules.get(subject, 0)
         if before & one:
             raise ValueError(f"the rule is there already: {binding}")
-        rules[subject] = before | one
-        held[binding.pattern.name] = None
+        if rules is None:
+            self._new[key] = subject, before | one
+        else:
+            rules[subject] = before | one
+        self._names_held(binding, subject)[name] = None
 
     def remove(self, binding: AclBinding) -> None:
-        rules, held, subject, one = self._open(binding)
+        pattern_type, name = _known(binding.pattern.pattern_type), binding.pattern.name
+        subject = binding.principal, binding.host
+        one = bit(binding.operation, binding.permission_type)
+        rules = self._open((pattern_type, name))
         before = rules.get(subject, 0)
         if not before & one:
             raise ValueError(f"there is no such rule: {binding}")
@@ -96,21 +113,26 @@ class _Change:
             del rules[subject]
         else:
             rules[subject] = before ^ one
-        del held[binding.pattern.name]
+        del self._names_held(binding, subject)[name]
 
-    def _open(self, binding: AclBinding) -> tuple[MapMutation[Subject, int], MapMutation[str, None], Subject, int]:
-        pattern_type, name = _known(binding.pattern.pattern_type), binding.pattern.name
-        subject = binding.principal, binding.host
-        rules = self._rules.get((pattern_type, name))
+    def _open(self, key: tuple[PatternType, str]) -> MapMutation[Subject, int]:
+        """Give the rules on a pattern, to be written."""
+        rules = self._rules.get(key)
         if rules is None:
-            rules = self._names[pattern_type].get(name, _NO_RULES).mutate()
-            self._rules[pattern_type, name] = rules
-        kind = facet(binding.operation, binding.permission_type, pattern_type)
+            rules = self._rules[key] = self._names[key[0]].get(key[1], _NO_RULES).mutate()
+            new = self._new.pop(key, None)
+            if new is not None:
+                rules[new[0]] = new[1]
+        return rules
+
+    def _names_held(self, binding: AclBinding, subject: Subject) -> MapMutation[str, None]:
+        """Give the names on which the subject has a rule of the binding's kind, to be written."""
+        kind = facet(binding.operation, binding.permission_type, binding.pattern.pattern_type)
         held = self._held.get((subject, kind))
         if held is None:
             held = self._index.by_subject.get(subject, _NO_KINDS).get(kind, _NO_NAMES).mutate()
             self._held[subject, kind] = held
-        return rules, held, subject, bit(binding.operation, binding.permission_type)
+        return held
 
     def finish(self) -> TypeIndex:
         names = {pattern_type: rules.mutate() for pattern_type, rules in self._names.items()}
@@ -125,6 +147,14 @@ class _Change:
                     lengths[len(name)] = count
                 else:
                     del lengths[len(name)]
+        shared: dict[tuple[Subject, int], Rules] = {}
+        for (pattern_type, name), said in self._new.items():
+            same = shared.get(said)
+            if same is None:
+                same = shared[said] = Map([said])
+            names[pattern_type][name] = same
+            if pattern_type is PREFIXED:
+                lengths[len(name)] = lengths.get(len(name), 0) + 1
         counts = lengths.finish()
         return TypeIndex(
             literal=names[LITERAL].finish(),

@@ -6,6 +6,7 @@ Table of the top-level errors of an Envelope (KIP-590):
 |---|---|
 | NONE | relays what is inside |
 | NOT_CONTROLLER | finds the controller and sends again |
+| AUTHORIZER_NOT_READY | sends again a little later; the controller loads its rules (KIP-801) |
 | UNSUPPORTED_VERSION | closes the client's connection, so that it learns the ranges of this controller |
 | any other | answers UNKNOWN_SERVER_ERROR for every element, and logs the cause |
 """
@@ -37,7 +38,7 @@ def verdict_on(error_code: int) -> Verdict:
     """Give what a top-level error of an Envelope asks for."""
     if error_code == ErrorCode.NONE:
         return Verdict.RELAY
-    if error_code == ErrorCode.NOT_CONTROLLER:
+    if error_code in (ErrorCode.NOT_CONTROLLER, ErrorCode.AUTHORIZER_NOT_READY):
         return Verdict.SEND_AGAIN
     if error_code == ErrorCode.UNSUPPORTED_VERSION:
         return Verdict.CLOSE_CLIENT

@@ -6,30 +6,16 @@ The default: an int16 version, 0, then DefaultPrincipalData in that version, whi
 from __future__ import annotations
 
 import struct
-from typing import Final, Protocol
+from typing import Final
 
 from barnabas.model.principal import KafkaPrincipal
+from barnabas.model.principal_builder import KafkaPrincipalSerde as KafkaPrincipalSerde
+from barnabas.model.principal_builder import PrincipalError as PrincipalError
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.message import decode, encode
 from barnabas.wire.records.default_principal_data import DefaultPrincipalData
 
 _VERSION: Final = struct.Struct(">h")
-
-
-class PrincipalError(ValueError):
-    """The bytes are no principal that this node can read."""
-
-
-class KafkaPrincipalSerde(Protocol):
-    """Turns principals into bytes and back; what a principal builder of one's own brings with it."""
-
-    def serialize(self, principal: KafkaPrincipal) -> bytes:
-        """Give the bytes of a principal."""
-        ...
-
-    def deserialize(self, data: bytes) -> KafkaPrincipal:
-        """Give the principal; PrincipalError when the bytes are none."""
-        ...
 
 
 class DefaultPrincipalSerde:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from immutables import Map
 
+from barnabas.core.metadata.acls import binding_of
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
 from barnabas.core.metadata.image import MetadataImage, replay_one
 from barnabas.core.metadata.partition import RECOVERING, PartitionRegistration
@@ -26,6 +27,7 @@ from barnabas.wire.records.broker_registration_change_record import BrokerRegist
 from barnabas.wire.records.clear_elr_record import ClearElrRecord
 from barnabas.wire.records.client_quota_record import ClientQuotaRecord
 from barnabas.wire.records.config_record import ConfigRecord
+from barnabas.wire.records.delegation_token_record import DelegationTokenRecord
 from barnabas.wire.records.feature_level_record import FeatureLevelRecord
 from barnabas.wire.records.fence_broker_record import FenceBrokerRecord
 from barnabas.wire.records.partition_change_record import PartitionChangeRecord
@@ -34,6 +36,7 @@ from barnabas.wire.records.producer_ids_record import ProducerIdsRecord
 from barnabas.wire.records.register_broker_record import RegisterBrokerRecord
 from barnabas.wire.records.register_controller_record import RegisterControllerRecord
 from barnabas.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from barnabas.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
 from barnabas.wire.records.remove_topic_record import RemoveTopicRecord
 from barnabas.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from barnabas.wire.records.topic_record import TopicRecord
@@ -66,6 +69,7 @@ class MetadataDelta:
     configs: frozenset[ConfigResource] = frozenset()
     client_quotas: frozenset[QuotaEntity] = frozenset()
     scram: frozenset[tuple[ScramMechanism, str]] = frozenset()
+    tokens: frozenset[str] = frozenset()
     acls: tuple[AclChange, ...] = ()
     features: bool = False
     producer_ids: bool = False
@@ -78,7 +82,7 @@ class MetadataDelta:
         """Whether nothing differs but the offset."""
         named = (
             self.topics, self.deleted_topics, self.brokers, self.controllers, self.configs, self.client_quotas,
-            self.scram, self.acls, self.features, self.producer_ids,
+            self.scram, self.tokens, self.acls, self.features, self.producer_ids,
         )  # fmt: skip
         return not any(named)
 
@@ -103,6 +107,7 @@ class _Touched:
     configs: set[ConfigResource] = field(default_factory=set)
     client_quotas: set[QuotaEntity] = field(default_factory=set)
     scram: set[tuple[ScramMechanism, str]] = field(default_factory=set)
+    tokens: set[str] = field(default_factory=set)
     acls: list[AclChange] = field(default_factory=list)
     features: bool = False
     producer_ids: bool = False
@@ -214,10 +219,21 @@ def _remove_scram(touched: _Touched, r: RemoveUserScramCredentialRecord) -> _Tou
     return touched
 
 
+@replays(DelegationTokenRecord)
+def _token(touched: _Touched, r: DelegationTokenRecord) -> _Touched:
+    touched.tokens.add(r.token_id)
+    return touched
+
+
+@replays(RemoveDelegationTokenRecord)
+def _remove_token(touched: _Touched, r: RemoveDelegationTokenRecord) -> _Touched:
+    touched.tokens.add(r.token_id)
+    return touched
+
+
 @replays(AccessControlEntryRecord)
 def _acl(touched: _Touched, r: AccessControlEntryRecord) -> _Touched:
-    after = replay_one(touched.image, r)
-    touched.acls.append((r.id, after.acls.by_id[r.id]))
+    touched.acls.append((r.id, binding_of(r)))
     return touched
 
 
@@ -241,8 +257,8 @@ def _producer_ids(touched: _Touched, r: ProducerIdsRecord) -> _Touched:
 
 TOUCHES: Final[tuple[Callable[..., _Touched], ...]] = (
     _topic, _partition, _partition_change, _clear_elr, _remove_topic, _register_broker, _unregister_broker,
-    _change_broker, _fence, _unfence, _register_controller, _config, _quota, _scram, _remove_scram, _acl,
-    _remove_acl, _feature, _producer_ids,
+    _change_broker, _fence, _unfence, _register_controller, _config, _quota, _scram, _remove_scram, _token,
+    _remove_token, _acl, _remove_acl, _feature, _producer_ids,
 )  # fmt: skip
 _TABLE: Final[ReplayTable[_Touched]] = ReplayTable(TOUCHES)
 
@@ -295,6 +311,7 @@ class DeltaBuilder:
             configs=frozenset(touched.configs),
             client_quotas=frozenset(touched.client_quotas),
             scram=frozenset(touched.scram),
+            tokens=frozenset(touched.tokens),
             acls=tuple(touched.acls),
             features=touched.features,
             producer_ids=touched.producer_ids,
@@ -329,6 +346,7 @@ def difference(before: MetadataImage, after: MetadataImage) -> MetadataDelta:
         configs=frozenset(_differing(before.configs.by_resource, after.configs.by_resource)),
         client_quotas=frozenset(_differing(before.client_quotas.by_entity, after.client_quotas.by_entity)),
         scram=frozenset(scram),
+        tokens=frozenset(_differing(before.tokens.by_id, after.tokens.by_id)),
         acls=tuple((acl_id, after.acls.by_id.get(acl_id)) for acl_id in acls),
         features=before.features != after.features,
         producer_ids=before.producer_ids != after.producer_ids,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, NamedTuple
 
-from barnabas.core.metadata import acls, cluster, configs, features, producer_ids, quotas, scram, topics
+from barnabas.core.metadata import acls, cluster, configs, features, producer_ids, quotas, scram, tokens, topics
 from barnabas.core.metadata.acls import AclsImage
 from barnabas.core.metadata.cluster import ClusterImage
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType, ConfigsImage
@@ -20,6 +20,7 @@ from barnabas.core.metadata.levels import Levels
 from barnabas.core.metadata.producer_ids import ProducerIdsImage
 from barnabas.core.metadata.quotas import ClientQuotasImage
 from barnabas.core.metadata.scram import ScramImage
+from barnabas.core.metadata.tokens import TokensImage
 from barnabas.core.metadata.topic_run import RUNS, TopicRun
 from barnabas.core.metadata.topics import TopicsImage
 from barnabas.core.replicated import ReplayTable, UnknownRecordError, VersionedRecord, replays
@@ -46,6 +47,7 @@ class MetadataImage:
     producer_ids: ProducerIdsImage = field(default_factory=ProducerIdsImage)
     acls: AclsImage = field(default_factory=AclsImage)
     scram: ScramImage = field(default_factory=ScramImage)
+    tokens: TokensImage = field(default_factory=TokensImage)
 
     @property
     def levels(self) -> Levels:
@@ -77,6 +79,7 @@ TOPICS: Final = (
     Topic("producer_ids", producer_ids.REPLAYS, producer_ids.snapshot_records),
     Topic("acls", acls.REPLAYS, acls.snapshot_records),
     Topic("scram", scram.REPLAYS, scram.snapshot_records),
+    Topic("tokens", tokens.REPLAYS, tokens.snapshot_records),
 )
 
 

@@ -24,6 +24,11 @@ class Levels(NamedTuple):
         return self.metadata_version >= MetadataVersion.IBP_3_6_IV1
 
     @property
+    def delegation_tokens(self) -> bool:
+        """Delegation tokens may be in the log."""
+        return self.metadata_version >= MetadataVersion.IBP_3_6_IV2
+
+    @property
     def directories(self) -> bool:
         """Replicas are assigned to log directories (KIP-858)."""
         return self.metadata_version >= MetadataVersion.IBP_3_7_IV2

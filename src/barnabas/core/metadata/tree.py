@@ -21,12 +21,12 @@ from barnabas.core.metadata.features import FeaturesImage
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.quotas import CLIENT_ID, IP, USER, QuotaEntity
 from barnabas.core.metadata.scram import ScramCredential, ScramMechanism
+from barnabas.core.metadata.tokens import DelegationToken
 from barnabas.core.metadata.topics import RECOVERED, PartitionRegistration, TopicImage
 from barnabas.model.acl import AclBinding
 from barnabas.model.features import MetadataVersion
 from barnabas.model.java_number import java_double
 from barnabas.model.uuid import Uuid
-from barnabas.wire.records.delegation_token_record import DelegationTokenRecord
 
 Tree = Mapping[str, "Tree"] | str
 """A directory or a file."""
@@ -60,11 +60,10 @@ class Directory(Mapping[str, Tree]):
 
 @dataclass(frozen=True, slots=True)
 class TreeSource:
-    """What a tree is of. time_ms: of the newest record; tokens: by id; is_secret: None shows everything."""
+    """What a tree is of. time_ms: of the newest record; is_secret: None shows everything."""
 
     image: MetadataImage
     time_ms: int = 0
-    tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=dict)
     local: Mapping[str, Tree] = field(default_factory=dict)
     is_secret: Callable[[ConfigResourceType, str], bool] | None = None
 
@@ -101,7 +100,7 @@ def tree(source: TreeSource) -> Tree:
                 for m in ScramMechanism
                 if m is not ScramMechanism.UNKNOWN
             },
-            "delegationToken": {name: _token(record, hidden) for name, record in source.tokens.items()},
+            "delegationToken": {name: _token(token, hidden) for name, token in sorted(image.tokens.by_id.items())},
         },
         "local": source.local,
     }
@@ -265,15 +264,15 @@ def _credential(credential: ScramCredential, hidden: bool) -> str:
     return _record("ScramCredentialData", dict.fromkeys(fields, REDACTED) if hidden else fields)
 
 
-def _token(record: DelegationTokenRecord, hidden: bool) -> str:
+def _token(token: DelegationToken, hidden: bool) -> str:
     fields = {
-        "tokenId": record.token_id,
-        "owner": record.owner,
-        "tokenRequester": record.requester or record.owner,
-        "renewers": " ".join(record.renewers),
-        "issueTimestamp": record.issue_timestamp,
-        "maxTimestamp": record.max_timestamp,
-        "expiryTimestamp": record.expiration_timestamp,
+        "tokenId": token.id,
+        "owner": token.owner,
+        "tokenRequester": token.requester,
+        "renewers": " ".join(map(str, token.renewers)),
+        "issueTimestamp": token.issue_timestamp,
+        "maxTimestamp": token.max_timestamp,
+        "expiryTimestamp": token.expiry_timestamp,
     }
     return _record("DelegationTokenData", dict.fromkeys(fields, REDACTED) if hidden else fields)
 

@@ -55,6 +55,8 @@ def on_fetch_response(replica: Replica, response: FetchResponse) -> Outcome:
     role = replica.role
     if partition.error_code != ErrorCode.NONE or not isinstance(role, Follower):
         return Outcome.FAILED
+    if replica.first_heard_high_watermark is None and partition.high_watermark >= 0:
+        replica.first_heard_high_watermark = partition.high_watermark
     if partition.diverging_epoch.epoch >= 0:
         _truncate(replica, OffsetAndEpoch(partition.diverging_epoch.end_offset, partition.diverging_epoch.epoch))
     elif partition.snapshot_id.epoch >= 0 or partition.snapshot_id.end_offset >= 0:

@@ -124,6 +124,11 @@ class RaftNode:
         return self._replica.high_watermark
 
     @property
+    def first_heard_high_watermark(self) -> int | None:
+        """The end of what was committed when a leader first told this replica; None before, and for a leader."""
+        return self._replica.first_heard_high_watermark
+
+    @property
     def log_end_offset(self) -> int:
         """The offset that the next record gets."""
         return self._replica.log.end

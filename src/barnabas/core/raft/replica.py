@@ -76,6 +76,8 @@ class Replica:
         self.outbox: Final = Outbox(log.end_offset)
         self.now_ms = now_ms
         self.high_watermark: int | None = None
+        self.first_heard_high_watermark: int | None = None
+        """The end of what was committed when a leader first told this replica of it."""
         self.stopping = False
         self.has_news = False
         self.left_out: Final[dict[Endpoint, int]] = {}

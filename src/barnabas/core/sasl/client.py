@@ -43,12 +43,19 @@ class SendToken:
     token: bytes
 
 
-def client_mechanism(name: str, user: str, password: str, new_nonce: NewNonce) -> ClientMechanism:
-    """Give the client's half of the mechanism called `name`; ValueError when there is none."""
+def client_mechanism(
+    name: str, user: str, password: str, new_nonce: NewNonce, *, by_token: bool = False
+) -> ClientMechanism:
+    """Give the client's half of the mechanism called `name`; ValueError when there is none.
+
+    by_token: user and password are a delegation token's id and HMAC, which only SCRAM knows.
+    """
+    if by_token and name not in ALGORITHMS:
+        raise ValueError(f"sasl.mechanism={name} takes no delegation tokens: want one of {', '.join(ALGORITHMS)}")
     if name == plain.NAME:
         return PlainClient(user, password)
     if name in ALGORITHMS:
-        return ScramClient(ALGORITHMS[name], user, password, new_nonce)
+        return ScramClient(ALGORITHMS[name], user, password, new_nonce, by_token=by_token)
     raise ValueError(f"sasl.mechanism={name}: not one of {', '.join((plain.NAME, *ALGORITHMS))}")
 
 

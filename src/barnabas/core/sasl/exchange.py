@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
 
 SHOWN_CHARACTERS: Final = 100
 
@@ -17,12 +18,16 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The peer is who it says it is. token: the last one for the peer; expiry: wall clock ms, None without end."""
+    """The peer is who it says it is. token: the last one for the peer; expiry: wall clock ms, None without end.
+
+    attributes: what else the mechanism knows, for principal builders; the claims of an OAUTHBEARER token.
+    """
 
     token: bytes
     user: str
     token_authenticated: bool = False
     credential_expiry_ms: int | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
 class AuthenticationError(Exception):

@@ -31,6 +31,11 @@ class LoginModule:
         """The password that belongs to `username`."""
         return self.options.get("password")
 
+    @property
+    def by_token(self) -> bool:
+        """Whether `username` and `password` are a delegation token's id and HMAC (`tokenauth="true"`, KIP-48)."""
+        return self.options.get("tokenauth", "").lower() == "true"
+
     def user_passwords(self) -> dict[str, str]:
         """Give user -> password from a server's `user_NAME="PASSWORD"` options of PLAIN."""
         start = len(_USER_PREFIX)

@@ -8,6 +8,7 @@ from barnabas.server.config_keys import (
     controller,
     general,
     groups,
+    logins,
     logs,
     quorum,
     quotas,
@@ -19,6 +20,7 @@ from barnabas.server.config_keys import (
 TABLE: Final = ConfigTable(
     *general.KEYS,
     *security.KEYS,
+    *logins.KEYS,
     *logs.KEYS,
     *groups.KEYS,
     *quorum.KEYS,

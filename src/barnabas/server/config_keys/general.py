@@ -260,6 +260,12 @@ KEYS: Final = (
         dynamic=DynamicMode.CLUSTER_WIDE,
     ),
     ConfigKey(
+        "barnabas.sessions.socket",
+        ConfigType.STRING,
+        None,
+        "The file of a socket by which barnabas sessions lists and ends sessions; not there unless set. Barnabas's own key.",
+    ),
+    ConfigKey(
         "barnabas.metrics.listener",
         ConfigType.STRING,
         None,

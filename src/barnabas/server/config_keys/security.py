@@ -9,8 +9,16 @@ KEYS: Final = (
         "authorizer.class.name",
         ConfigType.STRING,
         "",
-        "The authorizer: org.apache.kafka.metadata.authorizer.StandardAuthorizer, or empty for none (KIP-801).",
+        "The authorizer: org.apache.kafka.metadata.authorizer.StandardAuthorizer, a Python class as module:Class "
+        "(barnabas.model.authorizer says of what shape), or empty for none (KIP-801).",
         importance=Importance.LOW,
+    ),
+    ConfigKey(
+        "connections.max.reauth.ms",
+        ConfigType.LONG,
+        0,
+        "How long a SASL session may be used before the client has to log in again, ms; 0: without end (KIP-368). May be "
+        "set for one listener or mechanism: listener.name.<name>.<mechanism>.connections.max.reauth.ms.",
     ),
     ConfigKey(
         "super.users",
@@ -28,7 +36,7 @@ KEYS: Final = (
         "sasl.enabled.mechanisms",
         ConfigType.LIST,
         ("GSSAPI",),
-        "The SASL mechanisms offered: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; may be set for one listener by its prefix.",
+        "The SASL mechanisms offered: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER; may be set for one listener by its prefix.",
         dynamic=DynamicMode.PER_BROKER,
     ),
     ConfigKey(

@@ -72,7 +72,15 @@ class LocalChannel:
             version=ctx.version,
             correlation_id=ctx.correlation_id,
             client_id=ctx.client_id,
-            authz=Authz(self._node.authorizer(), ctx.principal, ctx.host, REQUEST_NAMES[int(ctx.row.key)]),
+            authz=Authz(
+                self._node.authorizer(),
+                ctx.principal,
+                ctx.host,
+                REQUEST_NAMES[int(ctx.row.key)],
+                forwarded_by=self._node.principal,
+                connection=ctx.connection,
+                client_id=ctx.client_id,
+            ),
             forwarded_by=self._node.principal,
         )
         answer = await self._router.serve_message(request, inner)
@@ -95,7 +103,15 @@ class LocalChannel:
             version=version,
             correlation_id=0,
             client_id=on_behalf.client_id if on_behalf else None,
-            authz=Authz(authorizer, principal, connection.host, REQUEST_NAMES[int(row.key)]),
+            authz=Authz(
+                authorizer,
+                principal,
+                connection.host,
+                REQUEST_NAMES[int(row.key)],
+                forwarded_by=self._node.principal if on_behalf else None,
+                connection=connection,
+                client_id=on_behalf.client_id if on_behalf else None,
+            ),
             forwarded_by=self._node.principal if on_behalf else None,
         )
         return await self._router.serve_message(request, ctx)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
     from barnabas.server.forwarding.controller_channel import LocalChannel
 
-ENVELOPE_VERSION: Final = 0
+ENVELOPE_VERSION: Final = 1
+"""The newest; a controller that does not know it, as Kafka's, gets what both know (KIP-801)."""
 
 
 class Errand(ABC):

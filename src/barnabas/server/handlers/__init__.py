@@ -2,7 +2,7 @@
 offered. A module is loaded when its API is first asked for, so that a node starts without it.
 
 An entry `api:module` names a module that is not called as its API. A forwardable API has no handler in BROKER: the
-router carries it to the controller (KIP-590).
+router carries it to the controller (KIP-590). Those of delegation tokens have one, which forwards after a check.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ BROKER: Final = (
     "alter_replica_log_dirs",
     "describe_log_dirs",
     "sasl_authenticate",
+    "create_delegation_token",
+    "renew_delegation_token",
+    "expire_delegation_token",
+    "describe_delegation_token",
     "delete_groups",
     "offset_delete",
     "describe_client_quotas",
@@ -57,6 +61,9 @@ CONTROLLER: Final = (
     "alter_configs",
     "sasl_authenticate",
     "create_partitions",
+    "create_delegation_token",
+    "renew_delegation_token",
+    "expire_delegation_token",
     "elect_leaders",
     "incremental_alter_configs",
     "alter_partition_reassignments",

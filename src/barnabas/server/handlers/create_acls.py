@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 @handles(CreateAclsRequest, authz=on_cluster(AclOperation.ALTER))
 async def create_acls(req: CreateAclsRequest, ctx: RequestContext) -> CreateAclsResponse:
     """Add rules; the answer follows the order of the request."""
-    if ctx.node.authorizer() is None:
-        raise ApiError(ErrorCode.SECURITY_DISABLED, "no authorizer is configured: set authorizer.class.name")
+    if not ctx.node.keeps_acls():
+        raise ApiError(ErrorCode.SECURITY_DISABLED, "no authorizer keeps ACLs here: set authorizer.class.name")
     bindings = [_binding(creation) for creation in req.creations]
     new_uuid = ctx.node.changes.plans.new_uuid
     results = await ctx.node.controller.write(lambda image: decide(image.acls, bindings, new_uuid))

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 @handles(DeleteAclsRequest, authz=on_cluster(AclOperation.ALTER))
 async def delete_acls(req: DeleteAclsRequest, ctx: RequestContext) -> DeleteAclsResponse:
     """Remove the rules that the filters match; the answer follows the order of the filters."""
-    if ctx.node.authorizer() is None:
-        raise ApiError(ErrorCode.SECURITY_DISABLED, "no authorizer is configured: set authorizer.class.name")
+    if not ctx.node.keeps_acls():
+        raise ApiError(ErrorCode.SECURITY_DISABLED, "no authorizer keeps ACLs here: set authorizer.class.name")
     filters = [_filter(wanted) for wanted in req.filters]
     results = await ctx.node.controller.write(lambda image: decide(image.acls, filters))
     return DeleteAclsResponse(filter_results=[_result(result) for result in results], throttle_time_ms=ctx.throttle_ms)

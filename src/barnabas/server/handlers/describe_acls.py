@@ -32,7 +32,7 @@ E = TypeVar("E", bound=IntEnum)
 @handles(DescribeAclsRequest, authz=on_cluster(AclOperation.DESCRIBE))
 def describe_acls(request: DescribeAclsRequest, ctx: RequestContext) -> DescribeAclsResponse:
     """List the rules that match, by what they cover."""
-    if ctx.node.authorizer() is None:
+    if not ctx.node.keeps_acls():
         raise ApiError(ErrorCode.SECURITY_DISABLED, "this cluster has no authorizer, so there are no rules to describe")
     wanted = _filter(request)
     refusal = refused_filter(wanted)

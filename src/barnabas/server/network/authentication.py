@@ -1,25 +1,17 @@
 """How connections log in by SASL: the thin part between requests and `core.sasl.server`.
 
-Passwords for PLAIN come from `listener.name.<name>.plain.sasl.jaas.config`, credentials for SCRAM from the metadata
-image of the moment, so that a change of either counts from the next login on.
+How long a session may last is `connections.max.reauth.ms`, which may be set for a listener and for a mechanism of it.
+What the mechanisms check against is the business of `server.logins`.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.core.metadata.scram import ScramImage, ScramMechanism
-from barnabas.core.sasl.exchange import ServerMechanism
-from barnabas.core.sasl.jaas import JaasError, parse_jaas
-from barnabas.core.sasl.mechanisms import MECHANISMS, plain
-from barnabas.core.sasl.mechanisms.plain import PlainServer, VerifyPassword, verify_in
-from barnabas.core.sasl.mechanisms.scram import ALGORITHMS, ScramAlgorithm, ScramServer, StoredCredential
 from barnabas.core.sasl.server import SaslServer, SaslState, SaslStateError
-from barnabas.model.config import ConfigError, Password
 from barnabas.model.ports import Clock
 from barnabas.model.principal import KafkaPrincipal
 from barnabas.wire.api_keys import ApiKey
@@ -33,10 +25,10 @@ from barnabas.wire.refusals import refuse
 if TYPE_CHECKING:
     from barnabas.server.config import NodeConfig
     from barnabas.server.context import ClientConnection, RequestContext
+    from barnabas.server.logins.mechanisms import Mechanisms
+    from barnabas.server.logins.principals import Principals
 
-_NONCE_BYTES: Final = 24
-_DECOY_BYTES: Final = 32
-_PLAIN_JAAS: Final = "sasl.jaas.config"
+_MAX_REAUTH: Final = "connections.max.reauth.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +50,24 @@ class RawAnswer:
     failure: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SessionLimit:
+    """How long sessions of a mechanism on a listener may last, 0 for without end, and by which key that was said."""
+
+    key: str
+    ms: int
+
+
 class SaslGate:
     """What stands between a connection on a SASL listener and everything else."""
 
-    __slots__ = ("_clock", "_server")
+    __slots__ = ("_clock", "_limits", "_server")
 
-    def __init__(self, server: SaslServer, clock: Clock) -> None:
+    def __init__(self, server: SaslServer, clock: Clock, limits: Mapping[str, SessionLimit]) -> None:
+        """limits: by mechanism."""
         self._server = server
         self._clock = clock
+        self._limits = limits
 
     @property
     def complete(self) -> bool:
@@ -81,6 +83,37 @@ class SaslGate:
     def mechanism(self) -> str | None:
         """The SASL mechanism that the peer chose."""
         return self._server.mechanism_name
+
+    @property
+    def expired(self) -> bool:
+        """Whether the session has ended, so that the peer has to log in again before anything is served."""
+        server = self._server
+        return server.expires_at_ms is not None and server.expired(self._clock.monotonic_ms())
+
+    @property
+    def remaining_ms(self) -> int | None:
+        """How long the session may still be used; None: without end."""
+        ends = self._server.expires_at_ms
+        return None if ends is None else max(0, ends - self._clock.monotonic_ms())
+
+    @property
+    def reauthentications(self) -> int:
+        """How often the peer has logged in again."""
+        return self._server.reauthentications
+
+    @property
+    def took_ms(self) -> int:
+        """How long the last login took."""
+        return self._server.took_ms
+
+    @property
+    def limit(self) -> SessionLimit | None:
+        """What bounds the session's life; None before a mechanism is chosen."""
+        return self._limits.get(self._server.mechanism_name or "")
+
+    def expire(self) -> None:
+        """End the session now; the peer may still log in again."""
+        self._server.expire(self._clock.monotonic_ms())
 
     @property
     def expects_raw_token(self) -> bool:
@@ -111,7 +144,7 @@ class SaslGate:
 
     def raw_token(self, token: bytes) -> RawAnswer:
         """Take a frame that is a token."""
-        reply = self._server.token(token, self._clock.now_ms())
+        reply = self._server.token(token, self._clock.now_ms(), self._clock.monotonic_ms())
         if reply.failure is not None:
             return RawAnswer(None, reply.failure)
         return RawAnswer(reply.token)
@@ -126,12 +159,12 @@ class SaslGate:
         return LoginAnswer(None)
 
     def _handshake(self, version: int, request: SaslHandshakeRequest) -> LoginAnswer:
-        reply = self._server.handshake(version, request.mechanism)
+        reply = self._server.handshake(version, request.mechanism, self._clock.monotonic_ms())
         answer = SaslHandshakeResponse(error_code=reply.error, mechanisms=list(reply.mechanisms))
         return LoginAnswer(answer, reply.failure)
 
     def _token(self, request: SaslAuthenticateRequest) -> LoginAnswer:
-        reply = self._server.token(bytes(request.auth_bytes), self._clock.now_ms())
+        reply = self._server.token(bytes(request.auth_bytes), self._clock.now_ms(), self._clock.monotonic_ms())
         answer = SaslAuthenticateResponse(
             error_code=reply.error,
             error_message=reply.message,
@@ -144,62 +177,41 @@ class SaslGate:
 class Authentication:
     """The logins of a node: which mechanisms its listeners offer, and what they check against."""
 
-    __slots__ = ("_by_listener", "_clock")
+    __slots__ = ("_by_listener", "_clock", "_limits", "_principals")
 
-    def __init__(self, config: NodeConfig, scram: Callable[[], ScramImage], clock: Clock) -> None:
-        """scram: gives the credentials of the moment. ConfigError for a listener whose logins are set up wrongly."""
+    def __init__(self, config: NodeConfig, mechanisms: Mechanisms, principals: Principals, clock: Clock) -> None:
+        """ConfigError for a listener whose logins are set up wrongly."""
         self._clock = clock
-        # Of this process only: after a restart a decoy's salt differs, which tells a stranger no more than a
-        # changed password would.
-        secret = secrets.token_bytes(_DECOY_BYTES)
+        self._principals = principals
         self._by_listener = {
-            endpoint.listener_name: _mechanisms(config, endpoint.listener_name, scram, secret)
+            endpoint.listener_name: mechanisms.of_listener(endpoint.listener_name)
             for endpoint in config.listeners
             if endpoint.sasl
+        }
+        self._limits = {
+            listener: {name: session_limit(config, listener, name) for name in mechanisms}
+            for listener, mechanisms in self._by_listener.items()
         }
 
     def gate(self, client: ClientConnection) -> SaslGate:
         """Give the gate for a new connection."""
         mechanisms = self._by_listener[client.listener_name]
-        return SaslGate(SaslServer(tuple(mechanisms), lambda name: mechanisms[name]()), self._clock)
+        limits = self._limits[client.listener_name]
+        server = SaslServer(
+            tuple(mechanisms),
+            lambda name: mechanisms[name](),
+            lambda name: limits[name].ms,
+            partial(self._principals.of_sasl, client),
+        )
+        return SaslGate(server, self._clock, limits)
 
 
-def new_nonce() -> str:
-    """Give the server's part of a SCRAM nonce: 192 bits, printable, without a comma."""
-    return secrets.token_urlsafe(_NONCE_BYTES)
-
-
-def _mechanisms(
-    config: NodeConfig, listener: str, scram: Callable[[], ScramImage], secret: bytes
-) -> Mapping[str, Callable[[], ServerMechanism]]:
-    enabled = config.on_listener(listener, "sasl.enabled.mechanisms")
-    if not enabled:
-        raise ConfigError(f"sasl.enabled.mechanisms is empty, and listener {listener} logs in by SASL")
-    found: dict[str, Callable[[], ServerMechanism]] = {}
-    for name in enabled:
-        if name == plain.NAME:
-            found[name] = partial(PlainServer, _plain_users(config, listener))
-        elif name in ALGORITHMS:
-            look_up = partial(_credential, scram, ALGORITHMS[name])
-            found[name] = partial(ScramServer, ALGORITHMS[name], look_up, new_nonce, secret)
-        else:
-            raise ConfigError(f"sasl.enabled.mechanisms={name}: want some of {', '.join(MECHANISMS)}")
-    return found
-
-
-def _plain_users(config: NodeConfig, listener: str) -> VerifyPassword:
-    text = config.on_mechanism(listener, plain.NAME, _PLAIN_JAAS)
-    key = f"listener.name.{listener.lower()}.plain.{_PLAIN_JAAS}"
-    if text is None:
-        raise ConfigError(f'{key} is missing: want "...PlainLoginModule required user_alice=\\"password\\";"')
-    try:
-        return verify_in(parse_jaas(text.secret if isinstance(text, Password) else text).user_passwords())
-    except JaasError as e:
-        raise ConfigError(f"{key}: {e}") from None
-
-
-def _credential(scram: Callable[[], ScramImage], algorithm: ScramAlgorithm, user: str) -> StoredCredential | None:
-    return scram().get(ScramMechanism.of(algorithm.code), user)
+def session_limit(config: NodeConfig, listener: str, mechanism: str) -> SessionLimit:
+    """Give how long a mechanism's sessions on a listener may last (KIP-368); the most specific key counts."""
+    on_listener = f"listener.name.{listener.lower()}."
+    keys = (f"{on_listener}{mechanism.lower()}.{_MAX_REAUTH}", f"{on_listener}{_MAX_REAUTH}")
+    key = next((key for key in keys if key in config.originals), _MAX_REAUTH)
+    return SessionLimit(key, config.on_mechanism(listener, mechanism, _MAX_REAUTH))
 
 
 def _want(known: bool, ctx: RequestContext) -> None:

@@ -41,14 +41,16 @@ class Connection:
         """host: the peer's IP."""
         self._listener = listener
         self.host = host
-        self._accepted_at = asyncio.get_running_loop().time()
+        self.accepted_at = asyncio.get_running_loop().time()
+        """On the loop's clock."""
         self._node = listener.node
         self._router = listener.router
         self._requests = listener.requests
         self._framed: FramedConnection | None = None
         self._gate: SaslGate | None = None
         self._task: asyncio.Task[None] | None = None
-        self._logged_in = self._again = False
+        self._again = False
+        self._renewals: int | None = None
         self.client: ClientConnection | None = None
 
     # --- net.framed.Receiver
@@ -64,7 +66,7 @@ class Connection:
         self._framed = connection
         host, port = self.host, connection.peer[1]
         try:
-            principal = self._listener.tls_principal(connection.transport)
+            principal = self._listener.tls_principal(connection.transport, host)
         except (PrincipalMappingError, ValueError) as e:
             connection.abort(f"the name in its certificate is of no use: {e}")
             return
@@ -81,7 +83,7 @@ class Connection:
         if endpoint.sasl:
             self._gate = self._listener.sasl_gate(self.client)
         elif endpoint.tls:
-            self._listener.traffic.login(again=False)
+            self._listener.traffic.login(again=True)
 
     def frame(self, frame: memoryview) -> None:
         """Serve one request; ProtocolError closes the connection."""
@@ -99,6 +101,9 @@ class Connection:
                 self._again = row.key is ApiKey.SASL_AUTHENTICATE and ctx.version >= REAUTHENTICATES_FROM
                 self._finish_login(self._gate, self._router.encode(ctx, login.answer), login.failure)
                 return
+        elif self._gate is not None and self._gate.expired:
+            self._kill(ctx, self._gate)
+            return
         answer = self._router.route(ctx, frame, body_at)
         if isinstance(answer, list):
             self._answer(ctx, answer)
@@ -133,11 +138,16 @@ class Connection:
         return self._framed
 
     @property
+    def gate(self) -> SaslGate | None:
+        """Give the machine that the peer logs in by; None without SASL."""
+        return self._gate
+
+    @property
     def idle_since(self) -> float:
         """Give the loop's time of the last byte; the present while a request is being served."""
         if self._task is not None:
             return asyncio.get_running_loop().time()
-        return self._accepted_at if self._framed is None else self._framed.last_active
+        return self.accepted_at if self._framed is None else self._framed.last_active
 
     def close(self, reason: str) -> None:
         """Close once everything has been sent; at once when that was asked for before."""
@@ -179,7 +189,14 @@ class Connection:
             version=version,
             correlation_id=correlation_id,
             client_id=client_id,
-            authz=Authz(self._listener.authorizer(), principal, self.client.host, row.name),
+            authz=Authz(
+                self._listener.authorizer(),
+                principal,
+                self.client.host,
+                row.name,
+                connection=self.client,
+                client_id=client_id,
+            ),
             size=size,
             stats=self._requests[row.key],
         )
@@ -226,14 +243,22 @@ class Connection:
         assert self.client is not None
         if gate.complete and gate.principal is not None:
             self.client.principal = gate.principal
+        traffic = self._listener.traffic
         if failure is None:
-            if gate.complete and not self._logged_in:
-                self._logged_in = True
-                self._listener.traffic.login(again=self._again)
+            if gate.complete and gate.reauthentications != self._renewals:
+                if self._renewals is None:
+                    traffic.login(again=self._again)
+                else:
+                    traffic.renewed(self._node.clock.monotonic_ms(), gate.took_ms)
+                self._renewals = gate.reauthentications
             self.framed.send(parts)
             return
-        self._listener.traffic.failed_logins += 1
-        log.warning("login failed", peer=self.client.host, listener=self.client.listener_name, why=failure)
+        if self._renewals is None:
+            traffic.failed_logins += 1
+        else:
+            traffic.failed_renewals += 1
+        event = "login failed" if self._renewals is None else "re-authentication failed"
+        log.warning(event, peer=self.client.host, listener=self.client.listener_name, why=failure)
         # Held back, so that guessing passwords is slow (connection.failed.authentication.delay.ms).
         self.framed.hold()
         asyncio.get_running_loop().call_later(self._listener.failed_login_delay_ms / 1000, self._refuse, parts, failure)
@@ -241,3 +266,24 @@ class Connection:
     def _refuse(self, parts: list[Part], failure: str) -> None:
         self.framed.send(parts)
         self.framed.close(f"login failed: {failure}")
+
+    def _kill(self, ctx: RequestContext, gate: SaslGate) -> None:
+        """End a connection that is used after the end of its session; nothing is executed or answered (KIP-368)."""
+        client = ctx.connection
+        software = f"{client.software_name} {client.software_version}".strip() or "unknown"
+        limit = gate.limit
+        log.warning(
+            "connection closed: its session has ended and it did not log in again",
+            peer=f"{client.host}:{client.port}",
+            listener=client.listener_name,
+            principal=str(client.principal),
+            mechanism=gate.mechanism,
+            software=software,
+            client_id=ctx.client_id,
+            request=ctx.row.name,
+            setting="" if limit is None else f"{limit.key}={limit.ms}",
+            knows="it was told when the session ends" if self._again else "it cannot be told when a session ends",
+        )
+        self._listener.traffic.kill(client.software_name or "unknown")
+        # What earlier requests were answered still goes out.
+        self.framed.close("")

@@ -23,7 +23,7 @@ from barnabas.server.request_metrics import RequestTable
 from barnabas.server.router import Router
 
 if TYPE_CHECKING:
-    from barnabas.core.authorizer.standard import StandardAuthorizer
+    from barnabas.server.authorizers import RequestAuthorizer
     from barnabas.server.network.connection_limits import ConnectionLimits
     from barnabas.server.node import Node
 
@@ -46,13 +46,16 @@ class ServedListener:
         budget: ReceiveBudget | None,
         *,
         privileged: bool,
+        early: bool,
     ) -> None:
+        """privileged: the quorum's; early: opens before the ACLs are loaded (KIP-801)."""
         config = node.config
         name = endpoint.listener_name
         self.node = node
         self.endpoint = endpoint
         self.router = router
         self.privileged = privileged
+        self.early = early
         self.max_request_bytes: int = config.on_listener(name, "socket.request.max.bytes")
         self.max_bytes_before_login: int = config.on_listener(name, "sasl.server.max.receive.size")
         self.failed_login_delay_ms: int = config.on_listener(name, "connection.failed.authentication.delay.ms")
@@ -96,17 +99,25 @@ class ServedListener:
         self._numbers += 1
         return f"{self.endpoint.host}:{self.port}-{host}:{port}-{self._numbers}"
 
-    def tls_principal(self, transport: asyncio.Transport) -> KafkaPrincipal:
-        """Give who the peer's certificate says it is; ANONYMOUS without one, and where SASL will say it."""
-        if not self.endpoint.tls or self.endpoint.sasl:
+    def tls_principal(self, transport: asyncio.Transport, host: str) -> KafkaPrincipal:
+        """Give who the peer is as far as TLS says; ANONYMOUS where SASL will say it. ValueError when it is refused."""
+        endpoint = self.endpoint
+        if endpoint.sasl:
             return ANONYMOUS
-        return peer_principal(transport.get_extra_info("ssl_object"), self._mapper)
+        tls = transport.get_extra_info("ssl_object")
+        return self.node.principals.of_peer(
+            endpoint.security_protocol,
+            endpoint.listener_name,
+            host,
+            None if tls is None else tls.getpeercert(binary_form=True),
+            lambda: ANONYMOUS if tls is None else peer_principal(tls, self._mapper),
+        )
 
     def sasl_gate(self, client: ClientConnection) -> SaslGate:
         """Give the machine that a connection logs in by."""
         return self.node.authentication.gate(client)
 
-    def authorizer(self) -> StandardAuthorizer | None:
+    def authorizer(self) -> RequestAuthorizer | None:
         """Give the authorizer as of now; None when everybody may do everything."""
         return self.node.authorizer()
 

@@ -38,13 +38,14 @@ _RATES: Final[dict[str, Callable[[ServedListener], int]]] = {
     "successful-authentication": lambda one: one.traffic.logins,
     "successful-authentication-no-reauth": lambda one: one.traffic.logins_without_reauth,
     "failed-authentication": lambda one: one.traffic.failed_logins,
+    "successful-reauthentication": lambda one: one.traffic.renewals,
+    "failed-reauthentication": lambda one: one.traffic.failed_renewals,
     "incoming-byte": _sum(lambda stats: stats.bytes_in + LENGTH_BYTES * stats.count),
     "outgoing-byte": _sum(lambda stats: stats.bytes_out),
     "request": _sum(lambda stats: stats.count),
     "response": _sum(lambda stats: stats.count - stats.unanswered),
     "network-io": _sum(lambda stats: 2 * stats.count - stats.unanswered),
 }
-_TOTAL_ONLY: Final = frozenset({"successful-authentication-no-reauth"})
 
 
 class _Window:
@@ -85,6 +86,7 @@ class ListenerMetrics:
         def left() -> int:
             return UNLIMITED if budget is None else max(0, budget.left)
 
+        registry.gauge(mbean(pool, type="SocketServer", name="ExpiredConnectionsKilledCount"), self._killed)
         registry.gauge(mbean(pool, type="SocketServer", name="MemoryPoolAvailable"), left)
         registry.gauge(mbean(pool, type="SocketServer", name="MemoryPoolUsed"), lambda: limit - left())
 
@@ -104,9 +106,23 @@ class ListenerMetrics:
                     "ip-connection-accept-throttle-time": _mean(more[4], more[3]),
                 },
             )
-            yield _name(listener=name, networkProcessor="0"), self._of(one, seconds, ours)
+            yield _name(listener=name, networkProcessor="0"), self._of(one, seconds, ours) | self._renewals(one)
             yield from _connections(one)
+            for software, count in one.traffic.killed_by_software.items():
+                tags = {"clientSoftwareName": software, "listener": name, "networkProcessor": "0"}
+                yield _name(**tags), {"expired-connections-killed-count": count}
         yield _name(), {"broker-connection-accept-rate": accepted}
+
+    def _killed(self) -> int:
+        return sum(one.traffic.killed for one in self._listeners)
+
+    def _renewals(self, one: ServedListener) -> dict[str, Value]:
+        times = one.traffic.renewal_times(self._clock.monotonic_ms() - WINDOW_MS)
+        return {
+            "expired-connections-killed-count": one.traffic.killed,
+            "reauthentication-latency-avg": _mean(sum(times), len(times)),
+            "reauthentication-latency-max": max(times, default=math.nan),
+        }
 
     @staticmethod
     def _of(one: ServedListener, seconds: float, counted: list[int]) -> dict[str, Value]:
@@ -114,8 +130,7 @@ class ListenerMetrics:
         by_name = dict(zip(_RATES, counted, strict=True))
         for name, read in _RATES.items():
             found[f"{name}-total"] = read(one)
-            if name not in _TOTAL_ONLY:
-                found[f"{name}-rate"] = by_name[name] / seconds
+            found[f"{name}-rate"] = by_name[name] / seconds
         found["request-size-avg"] = _mean(by_name["incoming-byte"], by_name["request"])
         found["request-size-max"] = one.requests.largest if by_name["request"] else math.nan
         return found

@@ -66,6 +66,17 @@ class ScramKeys:
     iterations: int
 
 
+@dataclass(frozen=True, slots=True)
+class TokenCredential:
+    """What a login by a delegation token is checked against, whom it logs in, and until when: ms since the epoch."""
+
+    credential: StoredCredential = field(repr=False)
+    owner: str
+    expiry_ms: int
+
+
+LookUpToken = Callable[[str], TokenCredential | None]
+"""Gives what is known of a delegation token by its id; None for one that does not exist or is past its time."""
 LookUp = Callable[[str], StoredCredential | None]
 NewNonce = Callable[[], str]
 """Gives at least 128 bits of chance as printable ASCII without a comma."""
@@ -104,12 +115,22 @@ class _State(Enum):
 class ScramServer:
     """One exchange, server's half: client-first -> server-first -> client-final -> server-final."""
 
-    __slots__ = ("_algorithm", "_bare", "_credential", "_decoy_secret", "_gs2", "_known", "_look_up",
-                 "_new_nonce", "_nonce", "_server_first", "_state", "_user")  # fmt: skip
+    __slots__ = ("_algorithm", "_bare", "_credential", "_decoy_secret", "_gs2", "_known", "_look_up", "_look_up_token",
+                 "_new_nonce", "_nonce", "_server_first", "_state", "_token", "_user")  # fmt: skip
 
-    def __init__(self, algorithm: ScramAlgorithm, look_up: LookUp, new_nonce: NewNonce, decoy_secret: bytes) -> None:
+    def __init__(
+        self,
+        algorithm: ScramAlgorithm,
+        look_up: LookUp,
+        new_nonce: NewNonce,
+        decoy_secret: bytes,
+        look_up_token: LookUpToken | None = None,
+    ) -> None:
+        """look_up_token: None where no delegation tokens are taken."""
         self._algorithm = algorithm
         self._look_up = look_up
+        self._look_up_token = look_up_token
+        self._token: TokenCredential | None = None
         self._new_nonce = new_nonce
         self._decoy_secret = decoy_secret
         self._state = _State.FIRST
@@ -139,9 +160,7 @@ class ScramServer:
                 f"{shown(user)} asked to act as {shown(authorization_id)}",
                 public="Authentication failed: the authorization id differs from the user name",
             )
-        if parse_extensions(match["extensions"]).get(TOKEN_AUTH, "").lower() == "true":
-            raise AuthenticationError(f"delegation tokens are not accepted here (token id {shown(user)})")
-        stored = self._look_up(user)
+        stored = self._stored(user, by_token=_is_true(parse_extensions(match["extensions"]).get(TOKEN_AUTH)))
         self._known = stored is not None
         credential = stored or decoy_keys(self._algorithm, self._decoy_secret, user)
         if credential.iterations < MIN_ITERATIONS:
@@ -152,6 +171,14 @@ class ScramServer:
         salt = b64encode(credential.salt).decode()
         self._server_first = f"r={match['nonce']}{self._nonce},s={salt},i={credential.iterations}"
         return Challenge(self._server_first.encode())
+
+    def _stored(self, user: str, *, by_token: bool) -> StoredCredential | None:
+        if not by_token:
+            return self._look_up(user)
+        if self._look_up_token is None:
+            raise AuthenticationError(f"delegation tokens are not accepted here (token id {shown(user)})")
+        self._token = self._look_up_token(user)
+        return None if self._token is None else self._token.credential
 
     def _final(self, text: str) -> Verified:
         match = _CLIENT_FINAL.fullmatch(text)
@@ -174,7 +201,11 @@ class ScramServer:
                 f"wrong password for {shown(self._user)}" if self._known else f"no credential for {shown(self._user)}"
             )
         server_signature = _hmac(algorithm, credential.server_key, message)
-        return Verified(b"v=" + b64encode(server_signature), self._user)
+        final = b"v=" + b64encode(server_signature)
+        token = self._token
+        if token is None:
+            return Verified(final, self._user)
+        return Verified(final, token.owner, token_authenticated=True, credential_expiry_ms=token.expiry_ms)
 
 
 class ScramClient:
@@ -182,12 +213,15 @@ class ScramClient:
 
     __slots__ = ("_algorithm", "_bare", "_nonce", "_password", "_server_signature", "_state", "_user")
 
-    def __init__(self, algorithm: ScramAlgorithm, user: str, password: str, new_nonce: NewNonce) -> None:
+    def __init__(
+        self, algorithm: ScramAlgorithm, user: str, password: str, new_nonce: NewNonce, *, by_token: bool = False
+    ) -> None:
+        """by_token: `user` is a delegation token's id, and `password` its HMAC in base64 (KIP-48)."""
         self._algorithm = algorithm
         self._user = user
         self._password = password
         self._nonce = new_nonce()
-        self._bare = f"n={escape_name(user)},r={self._nonce}"
+        self._bare = f"n={escape_name(user)},r={self._nonce}" + (f",{TOKEN_AUTH}=true" if by_token else "")
         self._state = _State.FIRST
         self._server_signature = b""
 
@@ -280,6 +314,10 @@ _CLIENT_FINAL: Final = re.compile(
 )
 _SERVER_FINAL: Final = re.compile(rf"(?:e=(?P<error>[^\x00,]+)|v=(?P<signature>{_BASE64})){_EXTENSIONS}")
 _STRAY_EQUALS: Final = re.compile(r"=(?!2C|3D)")
+
+
+def _is_true(text: str | None) -> bool:
+    return text is not None and text.lower() == "true"
 
 
 def _text(token: bytes) -> str:

@@ -1,0 +1,1 @@
+"""What logins are checked against, and who a peer is then."""

@@ -1,0 +1,25 @@
+"""As whom a node knows itself where it is broker and controller in one, so that no login says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.core.sasl.jaas import JaasError, parse_jaas
+from barnabas.model.principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
+
+if TYPE_CHECKING:
+    from barnabas.server.config import NodeConfig
+
+
+def own_principal(config: NodeConfig) -> KafkaPrincipal:
+    """Give the user by which the node would log in to controllers; ANONYMOUS where it has none."""
+    listener = config.controller_listener_names[0]
+    mechanism: str = config.on_listener(listener, "sasl.mechanism.controller.protocol")
+    jaas = config.on_mechanism(listener, mechanism, "sasl.jaas.config")
+    if jaas is None or not config.security_protocol(listener).startswith("SASL_"):
+        return ANONYMOUS
+    try:
+        user = parse_jaas(jaas.secret).username
+    except JaasError:
+        return ANONYMOUS  # whoever connects by it says what is wrong
+    return KafkaPrincipal(USER_TYPE, user) if user else ANONYMOUS

@@ -1,0 +1,88 @@
+"""A node whose sessions end, and what tests look at."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from barnabas.testing.cluster import Cluster
+from barnabas.testing.ports import free_ports
+from barnabas.wire.messages.metadata import MetadataRequest
+from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
+from tests.server.frames import FramePeer
+
+OPEN, LONG, SHORT, SSL, SECURE = "OPEN", "LONG", "SHORT", "TLS", "SASL_SSL"
+"""Listeners of `session_settings`: without a login; with sessions of a minute, but PLAIN's of two; with sessions of
+SHORT_MS; TLS alone; and TLS with a login, whose sessions last as the node's setting says."""
+SHORT_MS: Final = 1000
+DEFAULT_MS: Final = 4000
+KILLED: Final = "kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount"
+_USERS: Final = 'user_alice="alice-secret" user_root="root-secret"'
+_PLAIN: Final = f"org.apache.kafka.common.security.plain.PlainLoginModule required {_USERS};"
+
+
+def session_settings(**settings: str) -> dict[str, str]:
+    """Give settings for a Cluster with listeners whose sessions end at different times; dots are written as `__`."""
+    names = (SECURE, OPEN, LONG, SHORT, SSL, "CONTROLLER")
+    ports = free_ports(len(names))
+    at = {name: f"127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
+    return {
+        "listeners": ",".join(f"{name}://{address}" for name, address in at.items()),
+        "listener.security.protocol.map": f"{SECURE}:SASL_SSL,{OPEN}:PLAINTEXT,{LONG}:SASL_PLAINTEXT,"
+        f"{SHORT}:SASL_PLAINTEXT,{SSL}:SSL,CONTROLLER:SASL_SSL",
+        "controller.quorum.bootstrap.servers": at["CONTROLLER"],
+        "connections.max.reauth.ms": str(DEFAULT_MS),
+        "listener.name.long.connections.max.reauth.ms": "60000",
+        "listener.name.long.plain.connections.max.reauth.ms": "120000",
+        "listener.name.short.connections.max.reauth.ms": str(SHORT_MS),
+        "listener.name.long.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512,SCRAM-SHA-256",
+        "listener.name.short.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512,SCRAM-SHA-256",
+        "listener.name.long.plain.sasl.jaas.config": _PLAIN,
+        "listener.name.short.plain.sasl.jaas.config": _PLAIN,
+        "super.users": "User:admin;User:root;User:ANONYMOUS",
+        **{key.replace("__", "."): value for key, value in settings.items()},
+    }
+
+
+def beans(cluster: Cluster, pattern: str) -> dict[str, dict[str, Any]]:
+    """Give what the node shows, as seen on its own loop."""
+
+    async def look(_: object) -> dict[str, dict[str, Any]]:
+        return {name: dict(attributes) for name, attributes in cluster.node.metrics.registry.values(pattern)}
+
+    found: dict[str, dict[str, Any]] = cluster.run(look)
+    return found
+
+
+def listener_bean(cluster: Cluster, listener: str) -> dict[str, Any]:
+    """Give the measurements of a listener."""
+    name = f"kafka.server:type=socket-server-metrics,listener={listener},networkProcessor=0"
+    return beans(cluster, name)[name]
+
+
+def killed(cluster: Cluster) -> int:
+    """Give how many connections the node has closed because their sessions had ended."""
+    return int(beans(cluster, KILLED)[KILLED]["Value"])
+
+
+def renew(peer: FramePeer, user: str = "root", password: str = "", *, mechanism: str = "PLAIN") -> Any:
+    """Log in once more on the connection; gives the answer to the token."""
+    shaken = peer.call(SaslHandshakeRequest(mechanism=mechanism))
+    assert shaken.error_code == 0
+    token = f"\0{user}\0{password or user + '-secret'}".encode()
+    return peer.call(SaslAuthenticateRequest(auth_bytes=token))
+
+
+def pass_over(started: float, lifetime_ms: int) -> None:
+    """Let a session that began at or before `started`, on the monotonic clock, come to its end.
+
+    There is no event for it: nothing happens when a session ends, only when it is used again.
+    """
+    while (left := started + (lifetime_ms + 50) / 1000 - time.monotonic()) > 0:
+        time.sleep(left)
+
+
+def served(peer: FramePeer) -> bool:
+    """Say whether the node answers an ordinary request."""
+    return bool(peer.call(MetadataRequest(topics=[]), 9).brokers)
