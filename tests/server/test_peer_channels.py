@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.core.sasl.client import SendHandshake
+from barnabas.core.sasl.client import SaslClient, SendHandshake
 from barnabas.model.config import ConfigError
 from barnabas.net.client import Channel
 from barnabas.net.dev_ca import DevCa
@@ -46,7 +46,9 @@ def test_each_listener_has_its_mechanism(listener: str, mechanism: str) -> None:
     settings = peer_settings(broker(), listener, "2")
     assert settings.tls is None
     assert settings.sasl is not None
-    assert settings.sasl().next_request == SendHandshake(mechanism)
+    begun = settings.sasl()
+    assert isinstance(begun, SaslClient)
+    assert begun.next_request == SendHandshake(mechanism)
 
 
 def test_a_plain_listener_needs_no_credentials() -> None:

@@ -39,9 +39,7 @@ def _sasl(config: ClientConfig) -> Callable[[], SaslClient | Awaitable[SaslClien
     mechanism, user, password, by_token = credentials
 
     def exchange() -> SaslClient:
-        made = client_mechanism(
-            mechanism, user, password.secret, lambda: secrets.token_urlsafe(24), by_token=by_token
-        )
+        made = client_mechanism(mechanism, user, password.secret, lambda: secrets.token_urlsafe(24), by_token=by_token)
         return SaslClient(mechanism, made)
 
     try:

@@ -30,7 +30,5 @@ def test_the_sooner_limit_counts(
     ("lifetime_ms", "chance", "after_ms"),
     [(0, 0.5, None), (100_000, 0.0, 85_000), (100_000, 0.5, 90_000), (100_000, 1.0, 95_000), (10, 0.0, 8.5)],
 )
-def test_a_session_is_renewed_late_in_its_life(
-    lifetime_ms: int, chance: float, after_ms: float | None
-) -> None:
+def test_a_session_is_renewed_late_in_its_life(lifetime_ms: int, chance: float, after_ms: float | None) -> None:
     assert renewal_after_ms(lifetime_ms, chance) == after_ms
