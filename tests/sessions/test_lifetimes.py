@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Iterator
@@ -9,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.client.admin import Admin
+from barnabas.client.admin.users import ScramUpsertion
 from barnabas.core.sasl.client import SaslClient, SendHandshake, client_mechanism
+from barnabas.model.config import Password
 from barnabas.testing.cluster import Cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -87,6 +91,12 @@ def lifetimes(peer: FramePeer, mechanism: str, user: str, password: str) -> list
     return told
 
 
+async def add(cluster: Cluster, wanted: ScramUpsertion) -> None:
+    """Give somebody a credential."""
+    async with Admin(cluster.admin.barnabas) as admin:
+        assert await admin.alter_scram([wanted]) == {wanted.user: None}
+
+
 # --- what is told
 
 
@@ -116,10 +126,12 @@ def test_a_session_s_life_is_told_from_version_1_on_and_version_0_is_as_it_was(c
 @pytest.mark.requirement("R-04", "R-06", "R-19")
 def test_a_session_lasts_as_the_most_specific_setting_says_and_only_the_last_answer_says_so(cluster: Cluster) -> None:
     root = cluster.as_user("scrammed")
+    asyncio.run(add(cluster, ScramUpsertion("scrammed", "SCRAM-SHA-256", Password(root.password))))
     told = {}
     for listener, mechanism, user, password in (
         (LONG, "PLAIN", "root", "root-secret"),
         (LONG, "SCRAM-SHA-512", "scrammed", root.password),
+        (LONG, "SCRAM-SHA-256", "scrammed", root.password),
         (SHORT, "PLAIN", "root", "root-secret"),
         (SHORT, "SCRAM-SHA-512", "scrammed", root.password),
     ):
@@ -130,6 +142,7 @@ def test_a_session_lasts_as_the_most_specific_setting_says_and_only_the_last_ans
     assert told == {
         (LONG, "PLAIN"): [120_000],
         (LONG, "SCRAM-SHA-512"): [0, 60_000],
+        (LONG, "SCRAM-SHA-256"): [0, 60_000],
         (SHORT, "PLAIN"): [SHORT_MS],
         (SHORT, "SCRAM-SHA-512"): [0, SHORT_MS],
         (SECURE, "SCRAM-SHA-512"): [0, DEFAULT_MS],
