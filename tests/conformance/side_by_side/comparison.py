@@ -118,7 +118,7 @@ class _Reader:
 
     def _text(self, value: str) -> str:
         for text, name in self._places.items():
-            value = value.replace(text, name)
+            value = re.sub(rf"(?<!\d){re.escape(text)}(?!\d)", name, value)  # a port may be part of another number
         return value
 
     def _name(self, kind: str, value: object) -> str:
