@@ -215,7 +215,7 @@ def test_waiting_is_no_work_and_costs_no_request_quota(cluster: Cluster, root: F
 @pytest.mark.slow
 def test_work_past_the_request_quota_is_kept_waiting(cluster: Cluster, root: FramePeer) -> None:
     cluster.create_topic("a", partitions=50)
-    # A hundredth of a percent of the ten seconds looked at is a millisecond: a quick machine needs less for four answers.
+    # 0.01 % of the ten seconds looked at is a millisecond: a quick machine answers four times in less.
     quota(root, "client-id", CLIENT, "request_percentage", 0.0001)
     waits = [root.call(build(ApiKey.METADATA, topics=None), 9).throttle_time_ms for _ in range(4)]
     assert 0 < max(waits) <= 1_000
