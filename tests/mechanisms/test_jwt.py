@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from barnabas.core.sasl.exchange import AuthenticationError, Challenge, Verified
 from barnabas.core.sasl.mechanisms.claims import MAX_TOKEN_CHARACTERS, ClaimRules
@@ -22,7 +23,9 @@ from barnabas.model.config import ConfigError
 from barnabas.net.clock import SystemClock
 from barnabas.server.logins.jwks import FileKeys, HttpKeys, key_source, parse_keys
 from barnabas.server.logins.jwt import JwtValidator
+from barnabas.server.logins.oauth import validator as listener_validator
 from tests.peers.eventually import eventually
+from tests.server.controllers import node_config
 
 from .issuer import AUDIENCE, ISSUER, In, Issuer, at_once, unsigned
 
@@ -148,6 +151,39 @@ def test_a_token_of_another_issuer(stranger: Issuer, validate: JwtValidator) -> 
         validate(stranger.token("root"))
 
 
+@pytest.mark.requirement("H-40")
+@pytest.mark.parametrize(
+    ("seconds", "ends", "begins", "taken"),
+    [
+        ("0", 100, -1, True),
+        ("0", -2, -10, False),
+        ("120", -100, -110, True),
+        ("120", -140, -150, False),
+        ("120", 200, 100, True),
+        ("120", 200, 140, False),
+    ],
+)
+def test_how_far_clocks_may_be_apart_is_a_setting(
+    issuer: Issuer, tmp_path: Path, seconds: str, ends: int, begins: int, taken: bool
+) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_text(issuer.jwks())
+    config = node_config(
+        tmp_path,
+        sasl__oauthbearer__jwks__endpoint__url=keys.as_uri(),
+        sasl__oauthbearer__expected__issuer=ISSUER,
+        sasl__oauthbearer__expected__audience=AUDIENCE,
+        sasl__oauthbearer__clock__skew__seconds=seconds,
+    )
+    validate, _ = listener_validator(config, "PLAINTEXT", SystemClock())
+    token = issuer.token(exp=In(ends), iat=In(-200), nbf=In(begins))
+    if taken:
+        assert validate(token).principal_name == "alice"
+    else:
+        with pytest.raises(InvalidTokenError):
+            validate(token)
+
+
 def test_other_names_of_claims(issuer: Issuer, tmp_path: Path) -> None:
     rules = ClaimRules((AUDIENCE,), ISSUER, sub_claim="user", scope_claim="scp", required_scope=("write",))
     validate = validator(issuer, tmp_path, rules)
@@ -174,7 +210,10 @@ def test_a_changed_file_of_keys_is_read_again(tmp_path: Path) -> None:
     assert validate(issuer.token()).principal_name == "alice"
     (tmp_path / "keys.json").write_text("rubbish")
     os.utime(tmp_path / "keys.json", (1, 1))
-    assert validate(issuer.token()).principal_name == "alice"
+    with capture_logs() as said:
+        for _ in range(3):
+            assert validate(issuer.token()).principal_name == "alice"
+    assert len(said) == 1, "what is wrong with a file is said once, not at every login"
 
 
 def test_secrets_are_no_keys() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,24 @@ def test_the_nodes_know_each_other_by_tokens(cluster: InProcess, issuer: Issuer)
     assert {asked["grant_type"] for asked in issuer.asked} == {"client_credentials"}
     assert any(asked["Authorization"].startswith("Basic ") for asked in issuer.asked)
     assert cluster.ask(1, K.METADATA, None, "root").brokers
+
+
+def test_connections_to_other_brokers_share_a_token(cluster: InProcess, issuer: Issuer) -> None:
+    broker = cluster.nodes[1].broker
+    assert broker is not None
+    fetchers = broker.replicas.fetchers
+
+    async def log_in() -> None:
+        exchange = fetchers.channel_settings().sasl
+        assert exchange is not None
+        made = exchange("127.0.0.1")
+        assert isinstance(made, Awaitable)
+        await made
+
+    cluster.do(log_in())
+    asked = len(issuer.asked)
+    cluster.do(log_in())
+    assert len(issuer.asked) == asked
 
 
 def test_bad_tokens_are_refused_and_said_why_in_the_log_only(

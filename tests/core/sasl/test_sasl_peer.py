@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.peer
 
 SOURCE = Path(__file__).parents[2] / "peers" / "java" / "SaslOracle.java"
 USERS = ("alice", "a=b", "a,b", "=2C", "CN=x,O=y")
-PASSWORDS = ("secret", "p,=w", "пароль", "x" * 300)
+PASSWORDS = ("secret", "p,=w", "пароль", "x" * 300, "I\u00adX\u2168\u00a0\u00aa e\u0301")
+"""The last is another one after SASLprep, which Kafka leaves out."""
 
 
 class Oracle:
@@ -99,6 +101,78 @@ def test_a_wrong_password_fails_both_ways(oracle: Oracle) -> None:
         final = client.step(b64decode(oracle.ask("STEP", client.first())[1]))
         assert final is not None
         assert oracle.ask("STEP", final) == ["ERROR"]
+
+
+_PIECES = (
+    b"n", b"y", b"p=tls-unique", b",", b",,", b"a=user", b"a=", b"n=user", b"n=other", b"r=", b"r=x", b"m=e",
+    b"tokenauth=true", b"x=y", b"=", b"=2C", b"=3D", b"c=biws", b"p=", b" ", b"\x00", "é".encode(), b"\xff",
+)  # fmt: skip
+
+
+def _mutated(rng: random.Random, message: bytes) -> bytes:
+    """Give the message with a piece put in, put over something, taken away or repeated; now and then as it is."""
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
+        at, until = sorted(rng.randrange(len(message) + 1) for _ in range(2))
+        if rng.random() < 0.6:  # at a border of attributes
+            borders = [0, len(message), *(n for n, c in enumerate(message) if c in b",=")]
+            at = rng.choice(borders)
+            until = rng.choice([at, at, *(b for b in borders if b >= at)])
+        between = rng.choice((b"", rng.choice(_PIECES), message[at:until] * 2))
+        message = message[:at] + between + message[until:]
+    return message
+
+
+def test_no_message_gets_in_here_that_kafka_refuses(oracle: Oracle) -> None:
+    """Where the two differ, ours is the one that refuses: what RFC 5802 forbids and Kafka lets pass."""
+    seed = random.randrange(1 << 32)
+    rng = random.Random(seed)
+    algorithm = ALGORITHMS["SCRAM-SHA-256"]
+    keys = derive_keys(algorithm, salt_password(algorithm, "pencil", b"some salt", 4096), b"some salt", 4096)
+    both = ours_alone = 0
+    for _ in range(1500):
+        client = client_mechanism("SCRAM-SHA-256", "user", "pencil", lambda: "ournonce")
+        first = _mutated(rng, client.first())
+        change = rng.randrange(1 << 30)
+        oracle.ask("SERVER", "SCRAM-SHA-256", b"user", keys.salt, keys.stored_key, keys.server_key, "4096")
+        kind, *token = oracle.ask("STEP", first)
+        # Ours takes the same nonce, so that all messages are the same.
+        nonce = (
+            b64decode(token[0]).partition(b",")[0].rpartition(b"ournonce")[2].decode()
+            if kind == "TOKEN"
+            else "theirnonce"
+        )
+        server = ScramServer(algorithm, {"user": keys}.get, lambda nonce=nonce: nonce, b"decoy")  # type: ignore[misc]
+        let_in_by_them = let_in = False
+        try:
+            challenge = server.step(first).token if kind != "TOKEN" else b64decode(token[0])
+            final = client.step(challenge)
+            assert final is not None
+            final = _mutated(random.Random(change), final)
+            let_in_by_them = kind == "TOKEN" and oracle.ask("STEP", final)[0] == "DONE"
+            if kind == "TOKEN":
+                server.step(first)
+            let_in = isinstance(server.step(final), Verified)
+        except AuthenticationError:
+            pass
+        both += let_in and let_in_by_them
+        ours_alone += let_in and not let_in_by_them
+    assert both > 100, seed
+    assert ours_alone == 0, seed
+
+
+def test_an_unknown_user_is_led_on_here_and_told_at_once_by_kafka(oracle: Oracle) -> None:
+    algorithm = ALGORITHMS["SCRAM-SHA-256"]
+    keys = derive_keys(algorithm, salt_password(algorithm, "pencil", b"some salt", 4096), b"some salt", 4096)
+    for user in ("user", "nobody"):
+        client = client_mechanism("SCRAM-SHA-256", user, "guess", lambda: "ournonce")
+        oracle.ask("SERVER", "SCRAM-SHA-256", b"user", keys.salt, keys.stored_key, keys.server_key, "4096")
+        assert oracle.ask("STEP", client.first())[0] == ("TOKEN" if user == "user" else "ERROR")
+        server = ScramServer(algorithm, {"user": keys}.get, lambda: "theirnonce", b"decoy")
+        final = client.step(server.step(client.first()).token)
+        assert final is not None
+        with pytest.raises(AuthenticationError) as refused:
+            server.step(final)
+        assert refused.value.public is None
 
 
 @pytest.mark.parametrize("password", PASSWORDS, ids=len)

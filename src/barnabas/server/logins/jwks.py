@@ -90,7 +90,8 @@ class FileKeys:
         try:
             now = self._stamp()
             if now != self._seen:
-                self._keys, self._seen = parse_keys(self._path.read_bytes()), now
+                self._seen = now  # a file that is no good is complained of once, not at every login
+                self._keys = parse_keys(self._path.read_bytes())
         except (OSError, ValueError) as e:
             log.error("the file of keys cannot be used, the old keys stay", file=str(self._path), why=str(e))
         return self._keys

@@ -1,7 +1,7 @@
 """What each listener's SASL mechanisms check against.
 
 Credentials and delegation tokens for SCRAM come from the metadata image of the moment, so that a change of them counts
-from the next login on; PLAIN and OAUTHBEARER have a module each.
+from the next login on; PLAIN, OAUTHBEARER and GSSAPI have a module each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 
 from barnabas.core.metadata.scram import ScramMechanism
 from barnabas.core.sasl.exchange import ServerMechanism
-from barnabas.core.sasl.mechanisms import MECHANISMS, oauthbearer, plain
+from barnabas.core.sasl.mechanisms import MECHANISMS, gssapi, oauthbearer, plain
 from barnabas.core.sasl.mechanisms.oauthbearer import OAuthBearerServer
 from barnabas.core.sasl.mechanisms.plain import PlainServer
 from barnabas.core.sasl.mechanisms.scram import (
@@ -28,6 +28,7 @@ from barnabas.core.sasl.mechanisms.scram import (
 )
 from barnabas.model.config import ConfigError
 from barnabas.model.ports import Clock
+from barnabas.server.logins.kerberos import acceptor
 from barnabas.server.logins.oauth import validator
 from barnabas.server.logins.plain_store import password_check
 
@@ -102,6 +103,8 @@ class Mechanisms:
             if source is not None:
                 self._sources.append(source)
             return partial(OAuthBearerServer, validate)
+        if name == gssapi.NAME:
+            return acceptor(self._config, listener)
         raise ConfigError(f"sasl.enabled.mechanisms={name}: want some of {', '.join(MECHANISMS)}")
 
     def _credential(self, algorithm: ScramAlgorithm, user: str) -> StoredCredential | None:

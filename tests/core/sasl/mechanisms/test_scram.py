@@ -178,6 +178,15 @@ def test_rubbish_gives_only_authentication_errors(tokens: list[bytes], after_fir
             assert not them.complete
 
 
+def test_a_proof_is_written_in_one_way() -> None:
+    us, them = server(), client()
+    final = them.step(us.step(them.first()).token)
+    assert final is not None
+    assert final.endswith(b"0=")  # of whose last character two bits are none of the proof's
+    with pytest.raises(AuthenticationError, match="malformed base64"):
+        us.step(final[:-2] + b"1=")
+
+
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_no_changed_final_message_is_accepted(data: st.DataObject) -> None:

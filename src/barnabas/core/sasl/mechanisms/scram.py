@@ -162,7 +162,9 @@ class ScramServer:
             )
         stored = self._stored(user, by_token=_is_true(parse_extensions(match["extensions"]).get(TOKEN_AUTH)))
         self._known = stored is not None
-        credential = stored or decoy_keys(self._algorithm, self._decoy_secret, user)
+        # Made for everybody, so that the time that it takes does not say who is known.
+        decoy = decoy_keys(self._algorithm, self._decoy_secret, user)
+        credential = stored or decoy
         if credential.iterations < MIN_ITERATIONS:
             raise AuthenticationError(f"credential of {shown(user)} has only {credential.iterations} iterations")
         self._credential, self._user = credential, user
@@ -329,9 +331,12 @@ def _text(token: bytes) -> str:
 
 def _unbase64(text: str) -> bytes:
     try:
-        return b64decode(text, validate=True)
+        found = b64decode(text, validate=True)
     except Base64Error:
         raise AuthenticationError("malformed base64") from None
+    if b64encode(found).decode() != text:  # bits behind the last byte, which nobody who encodes sets (RFC 4648, 3.5)
+        raise AuthenticationError("malformed base64")
+    return found
 
 
 def _hmac(algorithm: ScramAlgorithm, key: bytes, message: bytes) -> bytes:
