@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.core.metadata.configs import ConfigResourceType
+from barnabas.core.metadata.scram import ScramMechanism
 from barnabas.model.acl import AclBinding
 from barnabas.server.replication.partitions import INTERNAL_TOPICS
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -31,8 +32,8 @@ from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopi
 if TYPE_CHECKING:
     from barnabas.server.node import Node
 
-SCRAM_SHA_512: Final = 2
 ITERATIONS: Final = 4096
+_DIGESTS: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
 ANY: Final = 1
 SUPER_USER: Final = "admin"
 TIMEOUT_MS: Final = 30_000
@@ -44,12 +45,15 @@ class NodeAdmin:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    async def create_user(self, name: str, password: str) -> None:
-        """Make a SCRAM-SHA-512 user, or give one another password."""
+    async def create_user(
+        self, name: str, password: str, mechanism: ScramMechanism = ScramMechanism.SCRAM_SHA_512
+    ) -> None:
+        """Make a user of SCRAM, or give one another password."""
         salt = secrets.token_bytes(24)
-        salted = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, ITERATIONS)
+        digest = _DIGESTS[mechanism]
+        salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, ITERATIONS)
         upsertion = ScramCredentialUpsertion(
-            name=name, mechanism=SCRAM_SHA_512, iterations=ITERATIONS, salt=salt, salted_password=salted
+            name=name, mechanism=mechanism, iterations=ITERATIONS, salt=salt, salted_password=salted
         )
         answer = await self._call(AlterUserScramCredentialsRequest(upsertions=[upsertion]))
         _check(answer.results[0].error_code, answer.results[0].error_message)

@@ -6,12 +6,13 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import uvloop
 
 from barnabas.model.acl import AclBinding
 from barnabas.server.dev_node import DevFiles, prepare_secured, write_client_configs
+from barnabas.server.network.conduct import SessionConduct
 from barnabas.server.node import Node
 from barnabas.testing.admin import NodeAdmin
 from barnabas.testing.users import User
@@ -34,16 +35,20 @@ class Cluster:
     Start it with `start`, or as a context manager. Its loop is its own, so plain and asyncio tests alike can use it.
     """
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
-        """directory: where its files go. settings: Kafka's keys, over those of a development node."""
+    def __init__(
+        self, directory: Path, settings: Mapping[str, str] | None = None, *, conduct: SessionConduct | None = None
+    ) -> None:
+        """directory: where its files go. settings: Kafka's keys, over those of a development node. conduct: of
+        sessions, when it is not to be as configured."""
         self.files = DevFiles(directory.absolute())
         self._settings = {**QUICK, **(settings or {})}
+        self._conduct = conduct
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._node: Node | None = None
         self._users: dict[str, User] = {}
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -70,7 +75,7 @@ class Cluster:
 
     async def _start(self) -> None:
         config = prepare_secured(self.files.directory, (0, 0), self._settings)
-        node = Node(config)
+        node = Node(config, conduct=self._conduct)
         await node.start()
         self._node = node
         write_client_configs(self.files, node.bootstrap(), secured=True)

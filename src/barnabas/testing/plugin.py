@@ -1,4 +1,5 @@
-"""The pytest plugin: `barnabas_cluster` for a session, `barnabas` for one test, `barnabas_clusters` for any shape.
+"""The pytest plugin: `barnabas_cluster` for a session, `barnabas` for one test, `barnabas_clusters` for any shape,
+`barnabas_sessions` for a node whose sessions end soon.
 
 def test_orders(barnabas):
     alice = barnabas.as_user("alice").allow("write", "topic", "orders")
@@ -10,11 +11,19 @@ def test_a_broker_dies(barnabas_clusters):
     cluster = barnabas_clusters(controllers=3, brokers=3, processes=True)
     cluster.create_topic("orders", partitions=3)
     cluster.leader("orders", 0).kill()
+
+
+def test_sessions_are_renewed(barnabas_sessions):
+    node = barnabas_sessions(lifetimes_ms=(2000,))
+    ...  # a client that goes on working
+    node.wait_for(lambda: node.count(Kind.RENEWED) >= 2)
+    assert node.count(Kind.CUT_OFF) == 0
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Literal, Protocol, overload
 
 import pytest
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
     from barnabas.testing.local import LocalCluster
     from barnabas.testing.nodes import Shape
     from barnabas.testing.processes import ProcessCluster
+    from barnabas.testing.sessions import SessionNode
 
 
 @pytest.fixture(scope="session")
@@ -83,3 +93,36 @@ def barnabas_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make
     yield make  # type: ignore[misc]  # one function serves both overloads
     for cluster in made:
         cluster.close()
+
+
+class MakeSessions(Protocol):
+    """Makes and starts a node whose sessions end soon; it ends with the test. The arguments are SessionNode's."""
+
+    def __call__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        protocol: str = "SASL_SSL",
+        lifetimes_ms: Sequence[int] = (3000,),
+    ) -> SessionNode: ...
+
+
+@pytest.fixture
+def barnabas_sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeSessions]:
+    """Makes nodes whose sessions end soon (KIP-368): see MakeSessions and barnabas.testing.sessions."""
+    from barnabas.testing.logs import log_by_logging_unless_told
+    from barnabas.testing.sessions import SessionNode
+
+    log_by_logging_unless_told()
+    with ExitStack() as made:
+
+        def make(
+            settings: Mapping[str, str] | None = None,
+            *,
+            protocol: str = "SASL_SSL",
+            lifetimes_ms: Sequence[int] = (3000,),
+        ) -> SessionNode:
+            directory = tmp_path_factory.mktemp("sessions")
+            return made.enter_context(SessionNode(directory, settings, protocol=protocol, lifetimes_ms=lifetimes_ms))
+
+        yield make
