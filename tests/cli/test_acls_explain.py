@@ -226,7 +226,67 @@ def test_nothing_wrong_is_code_0_and_findings_are_code_1(barnabas: Barnabas, tmp
     told = barnabas(*flags, "--output", "json")
     assert told.code == 1
     assert '"finding": "implied"' in told.out
-    assert "no line of kafka.authorizer.logger" in barnabas(*flags, "--audit-log", str(bad)).err
+
+
+@pytest.mark.slow
+def test_what_cannot_be_looked_for_is_told_apart_from_what_is_found(
+    barnabas: Barnabas, log: Path, tmp_path: Path
+) -> None:
+    flags = ("acls", "lint", "--metadata", str(log))
+    assert barnabas(*flags).code == 1
+    for words, why in (
+        ((*flags, "--audit-log", str(log)), "no line of kafka.authorizer.logger"),
+        ((*flags, "--audit-log", str(tmp_path / "none")), "Cannot read"),
+        (("acls", "lint", "--metadata", str(tmp_path / "none")), "none"),
+        (("acls", "lint", "--bootstrap-server", "127.0.0.1:1"), "127.0.0.1:1"),
+        (("acls", "lint"), "Say where the rules are"),
+        (("acls", "lint", "--metadata", str(log), "--super-users", "nobody"), "nobody"),
+        ((*flags, "--seen-principal", "nobody"), "not a principal"),
+        (("acls", "lint", "--no-such-flag"), "no-such-flag"),
+    ):
+        failed = barnabas(*words)
+        assert (failed.code, why in failed.err) == (2, True), failed
+    helped = " ".join(barnabas("acls", "lint", "--help").out.split())
+    assert "Exit codes: 0 nothing was found, 1 something was, 2 it could not be looked for." in helped
+
+
+@pytest.mark.slow
+def test_any_topic_at_all(barnabas: Barnabas, tmp_path: Path) -> None:
+    write_, ask = AclOperation.WRITE, [*ASK[:-4], "--operation", "write", "--any-topic"]
+    rules = (
+        acl("orders", write_),
+        acl("ord", ALL, principal="User:*", deny=True, prefixed=True),
+        acl(principal="User:bob"),
+    )
+    source = ("--metadata", str(write(tmp_path / f"{0:020d}.log", adding(*rules))))
+    told = barnabas(*ask, *source)
+    assert told.code == 0, told.err
+    first = "DENIED: User:alice may Write no TOPIC at all from 10.0.0.7: whatever is granted is refused as a whole."
+    assert told.out.splitlines()[0] == first
+    assert "grants, and is refused as a whole by ord (prefix)" in told.out
+    assert "NAME stands for a name of yours" in told.out
+    facts = barnabas(*ask, *source, "--output", "json").json
+    assert (facts["allowed"], facts["decided_by"], facts["rule"]) == (False, "DefaultDeny", None)
+    assert [(c["name"], c["effect"], c["id"]) for c in facts["considered"]] == [
+        ("ord", "refuses a part", str(acl_id(1))),
+        ("orders", "grants, and is refused as a whole", str(acl_id(0))),
+    ]
+    assert facts["considered"][1]["refused_by"][0]["name"] == "ord"
+    assert [change["allowed_then"] for change in facts["changes"]] == [True, True]
+    more = ("--metadata", str(write(tmp_path / "more.log", adding(*rules, acl("logs", write_)))))
+    granted = barnabas(*ask, *more).out
+    assert granted.startswith(
+        f"ALLOWED: User:alice may Write some TOPIC from 10.0.0.7: granted by ALLOW User:alice Write TOPIC logs from * "
+        f"(id {acl_id(3)}, metadata offset 3)."
+    )
+    assert "--deny-host 10.0.0.7 --operation Write --topic '*'" in granted
+    root = barnabas(*ask, *source, "--super-users", "User:alice")
+    assert "a super user passes" in root.out
+    assert "take User:alice out of super.users" in root.out
+    everybody = barnabas(*ask, "--metadata", str(write(tmp_path / "none.log", adding(acl("x", principal="User:b")))),
+                         "--allow-everyone-if-no-acl-found")  # fmt: skip
+    assert everybody.out.startswith("ALLOWED"), everybody
+    assert "Name one resource" in barnabas(*ask, "--topic", "t", *source).err
 
 
 @pytest.mark.slow

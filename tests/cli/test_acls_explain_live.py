@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,23 @@ import pytest
 from barnabas.client.admin import Admin
 from barnabas.client.config import ClientConfig
 from barnabas.core.authorizer.explain import Question, explain
+from barnabas.core.sasl.client import client_mechanism
 from barnabas.model.acl import AclOperation, ResourceType
 from barnabas.model.config import format_properties
 from barnabas.model.principal import KafkaPrincipal
 from barnabas.testing.cluster import Cluster
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode
 from tests.cli.conftest import Barnabas, Run, until
+from tests.clients.nodes import until as until_it_is
+from tests.mechanisms.logins import log_in
 from tests.peers.kafka import RealKafka
+from tests.server.frames import FramePeer, port_of
+from tests.server.requests import build
+from tests.sessions.nodes import LONG, OPEN, session_settings
 
 HOST = "127.0.0.1"
+SCRAM = "SCRAM-SHA-256"
 Ask = Callable[..., Run]
 
 
@@ -74,6 +84,54 @@ def test_what_is_proposed_for_a_live_apache_kafka_turns_its_answer_round(
     assert barnabas("acls", *source, "--remove", "--force", "--topic", name).code == 0
 
 
+def producer_id(port: int, user: str) -> ErrorCode:
+    """Ask for a producer id, as a producer without transactions does; gives the error."""
+    with FramePeer(port) as peer:
+        log_in(peer, SCRAM, client_mechanism(SCRAM, user, "x", lambda: "nonce-of-the-test"))
+        return ErrorCode(peer.call(build(ApiKey.INIT_PRODUCER_ID, transactional_id=None), 4).error_code)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("software", ["Apache Kafka", "ours"])
+def test_what_is_proposed_about_any_topic_turns_the_answer_to_a_producer_round(
+    barnabas: Barnabas, real_kafka: RealKafka, name: str, tmp_path: Path, software: str
+) -> None:
+    with ExitStack() as stack:
+        if software == "ours":
+            cluster = stack.enter_context(Cluster(tmp_path / "node", session_settings()))
+            source, port = ("--bootstrap-server", f"127.0.0.1:{port_of(cluster, OPEN)}"), port_of(cluster, LONG)
+            directory = cluster.files.data
+        else:
+            source, port = ("--bootstrap-server", real_kafka.bootstrap()), real_kafka.ports["SASL_PLAINTEXT"]
+            directory = real_kafka.log_dir
+        assert barnabas("users", "create", name, "--password", "x", "--mechanism", SCRAM, *source).code == 0
+        who = ("--principal", f"User:{name}", "--host", HOST, "--operation", "write", "--any-topic", "--output", "json")
+
+        def asked(*where: str) -> Any:
+            return barnabas("acls", "explain", *who, *where).json
+
+        answers = []
+        # Denied; granted some topic; refused all; no longer refused.
+        for expected in (False, True, False, True):
+            told = until_it_is(lambda: asked(*source), lambda found, e=expected: found["allowed"] is e)  # type: ignore[misc]
+            by_files = until_it_is(
+                lambda: asked("--metadata", str(directory)),
+                lambda found, e=expected: found["allowed"] is e,  # type: ignore[misc]
+            )
+            assert [c["name"] for c in by_files["considered"]] == [c["name"] for c in told["considered"]]
+            refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            wanted = ErrorCode.NONE if expected else refused
+            until_it_is(lambda: producer_id(port, name), lambda code, w=wanted: code is w)  # type: ignore[misc]
+            answers.append(told["decided_by"])
+            do(barnabas, told, *source)
+        assert answers == ["DefaultDeny", "ACL", "ACL", "ACL"]
+        assert barnabas("users", "delete", name, *source).code == 0
+        everything = ("--resource-pattern-type", "any", "--force", "--topic", "NAME")
+        assert barnabas("acls", *source, "--remove", *everything).code == 0
+        assert barnabas("acls", *source, "--remove", "--force", "--topic", "*", "--deny-principal", f"User:{name}",
+                        "--deny-host", HOST, "--operation", "write").code == 0  # fmt: skip
+
+
 @pytest.mark.peer
 def test_files_and_quorum_of_an_apache_kafka_tell_ids_and_offsets(
     barnabas: Barnabas, real_kafka: RealKafka, tool: Barnabas, name: str, tmp_path: Path
@@ -114,7 +172,7 @@ def test_faults_in_the_rules_of_an_apache_kafka(
         lint = ("acls", "lint", *source, "--seen-principal", f"User:{name}", "--output", "json")
         run = until(partial(barnabas, *lint), lambda r: {("pattern", f"{name}*"), ("host", name)} <= faults(r))
         assert {kind for kind, _ in faults(run)} == {"pattern", "host", "principal"}
-    assert barnabas("acls", "lint", "--bootstrap-server", "localhost:1").code == 1
+    assert barnabas("acls", "lint", "--bootstrap-server", "localhost:1").code == 2
     for topic in (f"{name}*", name):
         assert tool("acls", "--remove", "--force", "--topic", topic).code == 0
 

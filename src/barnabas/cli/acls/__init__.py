@@ -17,6 +17,7 @@ from barnabas.cli.acls.flags import (
     resource_text,
 )
 from barnabas.cli.acls.lint import lint
+from barnabas.cli.acls.removal import remove as remove_rules
 from barnabas.cli.connection import (
     Bootstrap,
     CommandConfig,
@@ -122,7 +123,7 @@ def command(
         wanted = filters_to_remove(flags)
         if not force and not typer.confirm("Remove the rules that match?", err=True):
             raise CliError("Nothing was removed.")
-        _print(run_admin(config, lambda a: a.delete_acls(wanted), needs="Alter on the cluster"), output)
+        _print(run_admin(config, lambda a: remove_rules(a, wanted), needs="Alter on the cluster"), output)
 
 
 app.command("explain")(explain)

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from barnabas.cli.acls.flags import check_operation, member_of, operation_text, principal_from, resource_text
+from barnabas.cli.acls.explain_any import explain_any
+from barnabas.cli.acls.flags import check_operation, exact_principal, member_of, operation_text, resource_text
 from barnabas.cli.acls.settings import AllowEveryone, ServerProperties, Settings, SuperUsers, settings_of
 from barnabas.cli.acls.sources import KnownRules, Metadata, SourceFlags
 from barnabas.cli.acls.wording import brought_text, command_line, pattern_text, rule_facts, rule_text
@@ -16,6 +17,7 @@ from barnabas.cli.errors import CliError
 from barnabas.cli.tables import Output, OutputFormat, show, show_json
 from barnabas.core.authorizer.explain import Change, Considered, Effect, Explanation, Question
 from barnabas.core.authorizer.explain import explain as explain_answer
+from barnabas.core.authorizer.explain_any import AnyQuestion
 from barnabas.core.authorizer.standard import StandardAuthorizer, StandingRule
 from barnabas.core.metadata.acl_changes import matches
 from barnabas.model.acl import CLUSTER_NAME, WILDCARD, AclBinding, AclOperation, ResourceType
@@ -31,6 +33,9 @@ def explain(
     host: Annotated[str, typer.Option(metavar="IP", help="Where from: the client's IP.")],
     operation: Annotated[str, typer.Option(help="What for: Read, Write, Create, Describe ...")],
     topic: Annotated[str | None, typer.Option(help="A topic.")] = None,
+    any_topic: Annotated[
+        bool, typer.Option("--any-topic", help="Any topic at all, as producers without transactions are asked.")
+    ] = False,
     group: Annotated[str | None, typer.Option(help="A group.")] = None,
     cluster: Annotated[bool, typer.Option("--cluster", help="The cluster itself.")] = False,
     transactional_id: Annotated[str | None, typer.Option(help="A transactional id.")] = None,
@@ -53,6 +58,9 @@ def explain(
     which takes ClusterAction), or from files (--metadata): ours or Apache Kafka's. The last two tell ids of rules and
     the metadata offsets that brought them. Nothing is changed.
 
+    With --any-topic it is about all topics together: Kafka gives producer ids to those who may write to any of them.
+    Then the rules that concern the principal are shown, and which refusals leave nothing of a grant.
+
     Examples:
 
       barnabas acls explain --bootstrap-server localhost:9092 --principal User:alice --host 10.0.0.7
@@ -60,6 +68,9 @@ def explain(
 
       barnabas acls explain --metadata barnabas-data/data --server-properties server.properties
       --principal User:alice --host 10.0.0.7 --operation write --transactional-id payments
+
+      barnabas acls explain --bootstrap-server localhost:9092 --principal User:alice --host 10.0.0.7
+      --operation write --any-topic
     """
     named = {
         ResourceType.TOPIC: topic,
@@ -69,9 +80,13 @@ def explain(
         ResourceType.DELEGATION_TOKEN: delegation_token,
         ResourceType.USER: user_principal,
     }
-    question = _question(principal, host, operation, named)
-    known = SourceFlags(bootstrap_server, bootstrap_controller, command_config, metadata).load(ctx, question.covering)
+    source = SourceFlags(bootstrap_server, bootstrap_controller, command_config, metadata)
+    question: Question | AnyQuestion = _question(principal, host, operation, named, any_topic=any_topic)
+    known = source.load(ctx, question.covering)
     settings = settings_of(super_users, allow_everyone, server_properties, known)
+    if isinstance(question, AnyQuestion):
+        explain_any(question, known, settings, output)
+        return
     covering = {rule: acl_id for acl_id, rule in known.rules if matches(question.covering, rule)}
     authorizer = StandardAuthorizer(settings.super_users, settings.allow_everyone).with_acls(
         {acl_id: rule for rule, acl_id in covering.items()}
@@ -83,10 +98,14 @@ def explain(
         _print(told, known, settings, with_all=all_)
 
 
-def _question(principal: str, host: str, operation: str, named: dict[ResourceType, str | None]) -> Question:
+def _question(
+    principal: str, host: str, operation: str, named: dict[ResourceType, str | None], *, any_topic: bool
+) -> Question | AnyQuestion:
     wanted = [(kind, name) for kind, name in named.items() if name is not None]
-    if len(wanted) != 1:
-        raise CliError("Name one resource: --topic, --group, --cluster, --transactional-id ...")
+    if any_topic and not wanted:
+        wanted = [(ResourceType.TOPIC, "")]
+    elif any_topic or len(wanted) != 1:
+        raise CliError("Name one resource: --topic, --any-topic, --group, --cluster, --transactional-id ...")
     ((kind, name),) = wanted
     if not is_address(host.strip()):
         raise CliError(f"--host {host!r}: want an IP address; the authorizer never looks a host name up.")
@@ -94,7 +113,8 @@ def _question(principal: str, host: str, operation: str, named: dict[ResourceTyp
     if asked in (AclOperation.ALL, AclOperation.ANY):
         raise CliError(f"--operation {operation}: stands for many operations; ask for one of them.")
     check_operation(kind, asked)
-    return Question(principal_from(principal), host_text(host.strip()), asked, kind, name)
+    who, where = exact_principal(principal), host_text(host.strip())
+    return AnyQuestion(who, where, asked, kind) if any_topic else Question(who, where, asked, kind, name)
 
 
 def _print(told: Explanation, known: KnownRules, settings: Settings, *, with_all: bool) -> None:

@@ -164,10 +164,19 @@ def _who(flags: AclFlags) -> list[tuple[str, str, AclPermissionType]]:
     ]
 
 
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+"""What Kafka's tools take away around a principal: a name of no-break spaces is one."""
+
+
 def principal_from(text: str) -> KafkaPrincipal:
-    """Give the principal that a flag's text spells; CliError when it spells none."""
+    """Give the principal that a flag's text spells, without blanks around it; CliError when it spells none."""
+    return exact_principal(text.strip(_BLANKS))
+
+
+def exact_principal(text: str) -> KafkaPrincipal:
+    """Give the principal that a text spells, blanks and all; CliError when it spells none."""
     try:
-        return KafkaPrincipal.parse(text.strip())
+        return KafkaPrincipal.parse(text)
     except ValueError as e:
         raise CliError(f"{e}.") from None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -18,6 +20,11 @@ from barnabas.core.authorizer.audit import parse_audit
 from barnabas.core.authorizer.lint import Finding
 from barnabas.core.authorizer.lint import lint as find
 from barnabas.model.acl import AclBindingFilter
+from barnabas.model.config import ConfigError
+
+FOUND: Final = 1
+CANNOT_LOOK: Final = 2
+"""Exit codes; 0 is for rules without a fault."""
 
 
 def lint(
@@ -42,8 +49,9 @@ def lint(
 
     Rules that a refusal covers or a wider grant implies, rules twice, rules of super users; principals that are spelled
     otherwise than SCRAM users, an audit log, --seen-principal or other rules have them; asterisks within names; host
-    names where IPs are compared; operations that nobody asks for. Nothing is changed. The exit code is 0 when nothing
-    was found, and 1 otherwise.
+    names where IPs are compared; operations that nobody asks for. Nothing is changed.
+
+    Exit codes: 0 nothing was found, 1 something was, 2 it could not be looked for.
 
     Examples:
 
@@ -51,13 +59,14 @@ def lint(
 
       barnabas acls lint --metadata /var/lib/kafka --server-properties server.properties --audit-log authorizer.log
     """
-    sources = SourceFlags(bootstrap_server, bootstrap_controller, command_config, metadata)
-    known = sources.load(ctx, AclBindingFilter(), users=True)
-    settings = settings_of(super_users, allow_everyone, server_properties, known)
-    seen = dict.fromkeys(map(principal_of, known.scram_users), "the SCRAM users")
-    for path in audit_log or ():
-        seen |= dict.fromkeys(_principals_in(path), f"the audit log {path}")
-    seen |= {str(principal_from(text)): "--seen-principal" for text in seen_principal or ()}
+    with _told_apart():
+        sources = SourceFlags(bootstrap_server, bootstrap_controller, command_config, metadata)
+        known = sources.load(ctx, AclBindingFilter(), users=True)
+        settings = settings_of(super_users, allow_everyone, server_properties, known)
+        seen = dict.fromkeys(map(principal_of, known.scram_users), "the SCRAM users")
+        for path in audit_log or ():
+            seen |= dict.fromkeys(_principals_in(path), f"the audit log {path}")
+        seen |= {str(principal_from(text)): "--seen-principal" for text in seen_principal or ()}
     findings = find(known.rules, super_users=settings.super_users, allow_everyone=settings.allow_everyone, seen=seen)
     notes = [f"Rules: {known.source}.", *known.notes, *settings.sentences]
     if output is OutputFormat.JSON:
@@ -67,7 +76,16 @@ def lint(
         show([_row(finding, known) for finding in findings], output)
         typer.echo("\n".join(notes), err=True)
     if findings:
-        raise typer.Exit(1)
+        raise typer.Exit(FOUND)
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Let what keeps us from looking have another exit code than what is found."""
+    try:
+        yield
+    except (CliError, ConfigError) as e:
+        raise CliError(str(e), code=CANNOT_LOOK) from None
 
 
 def _principals_in(path: Path) -> dict[str, None]:

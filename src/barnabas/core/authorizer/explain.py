@@ -96,7 +96,7 @@ class Change:
 
     def applied(self, authorizer: StandardAuthorizer) -> StandardAuthorizer:
         """Give the authorizer with the change made."""
-        return _changed(authorizer, self.removed, self.added, self.demoted)
+        return changed(authorizer, self.removed, self.added, self.demoted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +239,9 @@ def _tried(
     demoted: str | None = None,
 ) -> Change:
     """Give the change with the answer that the authorizer has after it."""
-    changed = _changed(authorizer, removed, added, demoted)
-    before, after = (_open_to_all(one, question) for one in (authorizer, changed))
-    return Change(removed, added, demoted, changed.authorize(*question), before and not after, after and not before)
+    then = changed(authorizer, removed, added, demoted)
+    before, after = (_open_to_all(one, question) for one in (authorizer, then))
+    return Change(removed, added, demoted, then.authorize(*question), before and not after, after and not before)
 
 
 def _open_to_all(authorizer: StandardAuthorizer, question: Question) -> bool:
@@ -251,15 +251,16 @@ def _open_to_all(authorizer: StandardAuthorizer, question: Question) -> bool:
     )
 
 
-def _changed(
+def changed(
     authorizer: StandardAuthorizer,
     removed: Iterable[tuple[Uuid, AclBinding]],
     added: AclBinding | None,
     demoted: str | None,
 ) -> StandardAuthorizer:
+    """Give the authorizer without some rules, with one more, with a super user less."""
     new = {} if added is None else {_unused_id(authorizer): added}
-    changed = authorizer.with_change([acl_id for acl_id, _ in removed], new)
-    return changed if demoted is None else replace(changed, super_users=changed.super_users - {demoted})
+    then = authorizer.with_change([acl_id for acl_id, _ in removed], new)
+    return then if demoted is None else replace(then, super_users=then.super_users - {demoted})
 
 
 def _unused_id(authorizer: StandardAuthorizer) -> Uuid:

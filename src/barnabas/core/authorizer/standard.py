@@ -144,6 +144,8 @@ class StandardAuthorizer:
         """
         if by_id is self.by_id:
             return self
+        if not self.by_id:
+            return self.with_acls(by_id)
         if touched is None:
             removed = [acl_id for acl_id, binding in self.by_id.items() if by_id.get(acl_id) != binding]
             added = [(acl_id, binding) for acl_id, binding in by_id.items() if self.by_id.get(acl_id) != binding]
