@@ -140,7 +140,7 @@ def test_a_combined_node_takes_each_change_once(tmp_path: Path) -> None:
         assert cluster.node.acl_count() == 7
 
 
-@pytest.mark.requirement("A-36")
+@pytest.mark.requirement("A-36", "H-21")
 def test_nothing_is_taken_from_a_zookeeper(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as zookeeper:
         zookeeper.setblocking(False)

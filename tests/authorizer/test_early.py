@@ -58,7 +58,7 @@ async def test_what_others_ask_by_way_of_a_broker_is_not_ready(quorum: Quorum) -
 @pytest.mark.parametrize("open_by_default", ["false", "true"])
 async def test_whatever_else_is_asked_is_refused_as_any_fault_would_be(tmp_path: Path, open_by_default: str) -> None:
     quorum = quorum_of(tmp_path, settings=secured(allow__everyone__if__no__acl__found=open_by_default))
-    rows = [row for row in Router(CONTROLLER, listener="controller").rows() if row.key not in WITHOUT_RIGHTS]
+    rows = [row for row in Router(CONTROLLER, listener="controller").rows if row.key not in WITHOUT_RIGHTS]
     # A new cluster's own log knows of no rule: where everybody may do what no rule is about, nodes may form a quorum.
     among_nodes = {row.key for row in rows if row.cluster_action} if open_by_default == "true" else set()
 

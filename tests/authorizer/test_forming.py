@@ -119,6 +119,19 @@ async def test_who_is_not_let_in_is_named_as_he_is_seen(tmp_path: Path) -> None:
     assert "add User:ctl to super.users" in line["remedy"]
 
 
+@pytest.mark.requirement("H-18")
+async def test_where_nobody_logs_in_the_peer_is_anonymous_and_told_so(tmp_path: Path) -> None:
+    settings = secured(listener__security__protocol__map="CONTROLLER:PLAINTEXT,CLIENTS:SASL_PLAINTEXT")
+    quorum = quorum_of(tmp_path, settings=settings)
+    event = "a peer is refused: its principal may not take part in the cluster"
+    with capture_logs() as lines:
+        async with starting(quorum, 1), starting(quorum, 2), asyncio.timeout(WAIT_S):
+            while not (found := [line for line in lines if line["event"] == event]):  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.05)
+    assert (found[0]["log_level"], found[0]["principal"]) == ("error", "User:ANONYMOUS")
+    assert "add User:ANONYMOUS to super.users" in found[0]["remedy"]
+
+
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 

@@ -40,8 +40,8 @@ class Tape:
 
 
 @asynccontextmanager
-async def recorded(host: str, port: int) -> AsyncIterator[Tape]:
-    """Give a tape with a port of its own, that leads to a node without TLS."""
+async def recorded(host: str, port: int, at: int = 0) -> AsyncIterator[Tape]:
+    """Give a tape with a port of its own, `at` or any, that leads to a node without TLS."""
     tape = Tape()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -64,7 +64,7 @@ async def recorded(host: str, port: int) -> AsyncIterator[Tape]:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    server = await asyncio.start_server(accepted, "127.0.0.1", 0)
+    server = await asyncio.start_server(accepted, "127.0.0.1", at)
     tape.port = server.sockets[0].getsockname()[1]
     try:
         yield tape

@@ -11,10 +11,12 @@ import pytest
 
 from barnabas.client.admin import Admin
 from barnabas.client.admin.users import ScramUpsertion
+from barnabas.client.producer import Producer
 from barnabas.model.config import Password
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.users import User
 from tests.clients.nodes import until
+from tests.peers.maven import compiled, java, kafka_classpath
 from tests.peers.tools import PRODUCER_PERFORMANCE, run_tool_result
 from tests.server.frames import port_of
 
@@ -22,6 +24,8 @@ from .nodes import LONG, killed, listener_bean, session_settings
 
 pytestmark = pytest.mark.peer
 
+_RECEIVER: Final = Path(__file__).resolve().parent / "java" / "Receiver.java"
+_LOGGING: Final = Path(__file__).resolve().parents[1] / "peers" / "log4j2-tools.properties"
 LIFE_MS: Final = 3000
 SECONDS: Final = 7
 _MODULES: Final = {
@@ -51,6 +55,7 @@ def client_file(folder: Path, cluster: Cluster, mechanism: str, user: str, passw
     return path
 
 
+@pytest.mark.requirement("R-13")
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 async def test_a_producer_keeps_its_connections_over_several_lives(
     cluster: Cluster, tmp_path: Path, mechanism: str
@@ -123,3 +128,35 @@ async def test_a_producer_is_told_when_it_cannot_renew_its_session(cluster: Clus
     done = await running
     assert "SaslAuthenticationException" in done.stdout + done.stderr
     assert listener_bean(cluster, LONG)[failures] > before[failures]
+
+
+@pytest.mark.requirement("R-14")
+async def test_a_consumer_is_told_when_it_cannot_renew_its_session(cluster: Cluster, tmp_path: Path) -> None:
+    topic, mechanism, user = "java-told", "SCRAM-SHA-512", "reading"
+    cluster.create_topic(topic)
+    await add(cluster, user, mechanism, "first-secret")
+    allow(cluster, user, topic)
+    config = client_file(tmp_path, cluster, mechanism, user, "first-secret")
+    with config.open("a", encoding="utf-8") as more:
+        more.write(f"group.id={topic}\nauto.offset.reset=earliest\n")
+    async with Producer(cluster.admin.barnabas) as producer:
+        await (await producer.send(topic, b"first"))
+    before = listener_bean(cluster, LONG)["failed-reauthentication-total"]
+    classes = compiled(_RECEIVER)
+    receiver = await asyncio.create_subprocess_exec(
+        java(), "-Xmx128M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={_LOGGING}",
+        "-cp", f"{kafka_classpath()}:{classes}", "Receiver", str(config), topic,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    assert receiver.stdout is not None
+    try:
+        async with asyncio.timeout(60):
+            assert await receiver.stdout.readline() == b"0\n"
+            await add(cluster, user, mechanism, "second-secret")
+            assert await receiver.stdout.readline() == b"SaslAuthenticationException\n"
+            assert await receiver.wait() == 0
+    finally:
+        if receiver.returncode is None:
+            receiver.kill()
+            await receiver.wait()
+    assert listener_bean(cluster, LONG)["failed-reauthentication-total"] > before

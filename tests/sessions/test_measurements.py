@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import socket
 import time
 from collections.abc import Iterator
 from typing import Final
@@ -163,6 +164,22 @@ def test_a_connection_that_is_cut_off_gives_its_place_back(cluster: Cluster) -> 
         with FramePeer(port, source=LIMITED) as next_one:
             next_one.login("root")
             assert served(next_one)
+
+
+@pytest.mark.requirement("R-33")
+def test_answers_that_nobody_reads_do_not_keep_a_connection_whose_session_is_over(cluster: Cluster) -> None:
+    port, name = port_of(cluster, SHORT), "connection-count"
+    before, kills = listener_bean(cluster, SHORT)[name], killed(cluster)
+    with FramePeer(port) as peer:
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.login("root")
+        began = time.monotonic()
+        for _ in range(200):
+            peer.send(ApiVersionsRequest(), 2)
+        pass_over(began, SHORT_MS)
+        peer.send(MetadataRequest(topics=[]), 9)
+        until(lambda: listener_bean(cluster, SHORT)[name], lambda count: count == before)
+    assert killed(cluster) == kills + 1
 
 
 @pytest.mark.requirement("R-34")

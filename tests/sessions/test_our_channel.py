@@ -40,7 +40,7 @@ def login(user: str = "root", password: str = "root-secret", mechanism: str = "P
 
 @asynccontextmanager
 async def channel(port: int, settings: ChannelSettings | None = None) -> AsyncIterator[Channel]:
-    found = await Channel.open("127.0.0.1", port, settings or ChannelSettings(sasl=login))
+    found = await Channel.open("127.0.0.1", port, settings or ChannelSettings(sasl=lambda host: login()))
     try:
         yield found
     finally:
@@ -126,7 +126,7 @@ async def test_whoever_gives_up_during_a_renewal_leaves_the_connection_usable(cl
 async def test_a_renewal_that_is_refused_ends_the_connection_and_is_not_tried_again(cluster: Cluster) -> None:
     passwords = ["root-secret"]
 
-    def once() -> SaslClient:
+    def once(host: str) -> SaslClient:
         return login(password=passwords.pop() if passwords else "wrong")
 
     async with (

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.cli.main import main
+from barnabas.client.admin import Admin
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.config import ClientConfig
 from barnabas.client.security import channel_settings
 from barnabas.net.client import Channel
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.messages.metadata import MetadataRequest
+from tests.clients_under_test.commands import CLIENTS
 from tests.peers.kafka import RealKafka
 from tests.server.requests import build
 
@@ -64,6 +68,7 @@ async def test_a_renewal_stands_alone_on_the_wire_and_what_caused_it_follows_at_
     assert {key for key, _ in first if key in SASL} == SASL
 
 
+@pytest.mark.requirement("R-23")
 async def test_a_broker_whose_sessions_have_no_end_sees_no_second_login(real_kafka: RealKafka) -> None:
     settings = channel_settings(ClientConfig.from_properties(real_kafka.client_properties(PROTOCOL)))
     async with recorded("localhost", real_kafka.ports[PROTOCOL]) as tape:
@@ -73,3 +78,24 @@ async def test_a_broker_whose_sessions_have_no_end_sees_no_second_login(real_kaf
             await asyncio.sleep(0.005)
         await asked.close()
     assert tape.handshakes() == 1
+
+
+@pytest.mark.requirement("R-21")
+def test_the_kit_sees_from_outside_that_our_producer_renews_its_session(
+    kafka: RealKafka, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(_create(kafka, "of-the-kit"))
+    settings = kafka.client_config(PROTOCOL)
+    kafka_is = ["--bootstrap-server", kafka.bootstrap(PROTOCOL), "--command-config", str(settings)]
+    command = CLIENTS["Barnabas"].command()
+    with pytest.raises(SystemExit) as ended:
+        main(["reauth-check", *kafka_is, "--topic", "of-the-kit", "--client-command", command])
+    said = capsys.readouterr()
+    assert said.out.startswith("good     re-authenticates: its records arrived for"), said
+    assert "a session lasts 4 s; no record was lost" in said.out
+    assert ended.value.code == 0
+
+
+async def _create(kafka: RealKafka, topic: str) -> None:
+    async with Admin(ClientConfig.from_properties(kafka.client_properties(PROTOCOL))) as admin:
+        assert await admin.create_topics([NewTopic(topic)]) == {topic: None}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.core.sasl.exchange import Verified
 from barnabas.core.sasl.server import SaslServer, SaslState, SaslStateError
 from barnabas.model.ports import Clock
 from barnabas.model.principal import KafkaPrincipal
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.server.context import ClientConnection, RequestContext
     from barnabas.server.logins.mechanisms import Mechanisms
     from barnabas.server.logins.principals import Principals
+    from barnabas.server.network.conduct import SessionConduct
 
 _MAX_REAUTH: Final = "connections.max.reauth.ms"
 
@@ -177,11 +179,19 @@ class SaslGate:
 class Authentication:
     """The logins of a node: which mechanisms its listeners offer, and what they check against."""
 
-    __slots__ = ("_by_listener", "_clock", "_limits", "_principals")
+    __slots__ = ("_by_listener", "_clock", "_conduct", "_limits", "_principals")
 
-    def __init__(self, config: NodeConfig, mechanisms: Mechanisms, principals: Principals, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        mechanisms: Mechanisms,
+        principals: Principals,
+        clock: Clock,
+        conduct: SessionConduct,
+    ) -> None:
         """ConfigError for a listener whose logins are set up wrongly."""
         self._clock = clock
+        self._conduct = conduct
         self._principals = principals
         self._by_listener = {
             endpoint.listener_name: mechanisms.of_listener(endpoint.listener_name)
@@ -200,10 +210,13 @@ class Authentication:
         server = SaslServer(
             tuple(mechanisms),
             lambda name: mechanisms[name](),
-            lambda name: limits[name].ms,
-            partial(self._principals.of_sasl, client),
+            lambda name: self._conduct.lifetime_ms(client, limits[name]),
+            partial(self._principal, client),
         )
         return SaslGate(server, self._clock, limits)
+
+    def _principal(self, client: ClientConnection, mechanism: str, verified: Verified) -> KafkaPrincipal:
+        return self._conduct.principal(client, self._principals.of_sasl(client, mechanism, verified))
 
 
 def session_limit(config: NodeConfig, listener: str, mechanism: str) -> SessionLimit:

@@ -82,6 +82,7 @@ class Connection:
         )
         if endpoint.sasl:
             self._gate = self._listener.sasl_gate(self.client)
+            self._node.conduct.opened(self.client)
         elif endpoint.tls:
             self._listener.traffic.login(again=True)
 
@@ -95,6 +96,8 @@ class Connection:
             raise ProtocolError(f"request with the unknown API key {header.request_api_key}")
         ctx = self._context(row, header.request_api_version, header.correlation_id, header.client_id, len(frame))
         if self._gate is not None and (row.key in SASL_APIS or not self._gate.complete):
+            if row.key in SASL_APIS:
+                self._node.conduct.asked(ctx.connection, row.key.name)
             login = self._gate.receive(ctx, frame, body_at)
             if login.answer is not None:
                 ctx.authz.decided = True
@@ -115,6 +118,8 @@ class Connection:
         self._listener.released(self)
         if self.client is not None:
             self._node.connection_ended(self.client)
+            if self._gate is not None:
+                self._node.conduct.ended(self.client, reason)
         if self._task is not None:
             # Not at once: a task that never began would leave what it should await behind, unawaited.
             asyncio.get_running_loop().call_soon(self._task.cancel)
@@ -243,16 +248,19 @@ class Connection:
         assert self.client is not None
         if gate.complete and gate.principal is not None:
             self.client.principal = gate.principal
-        traffic = self._listener.traffic
+        traffic, conduct = self._listener.traffic, self._node.conduct
+        again = self._renewals is not None
         if failure is None:
             if gate.complete and gate.reauthentications != self._renewals:
+                conduct.logged_in(self.client, gate.remaining_ms, again=again, knows=self._again)
                 if self._renewals is None:
                     traffic.login(again=self._again)
                 else:
                     traffic.renewed(self._node.clock.monotonic_ms(), gate.took_ms)
                 self._renewals = gate.reauthentications
-            self.framed.send(parts)
+            self._answer_login(parts, 0 if gate.complete else conduct.answer_after_ms(self.client))
             return
+        conduct.refused(self.client, failure, again=again)
         if self._renewals is None:
             traffic.failed_logins += 1
         else:
@@ -262,6 +270,17 @@ class Connection:
         # Held back, so that guessing passwords is slow (connection.failed.authentication.delay.ms).
         self.framed.hold()
         asyncio.get_running_loop().call_later(self._listener.failed_login_delay_ms / 1000, self._refuse, parts, failure)
+
+    def _answer_login(self, parts: list[Part], wait_ms: int) -> None:
+        if not wait_ms:
+            self.framed.send(parts)
+            return
+        self.framed.hold()
+        asyncio.get_running_loop().call_later(wait_ms / 1000, self._answer_login_late, parts)
+
+    def _answer_login_late(self, parts: list[Part]) -> None:
+        self.framed.send(parts)
+        self.framed.release()
 
     def _refuse(self, parts: list[Part], failure: str) -> None:
         self.framed.send(parts)
@@ -285,5 +304,6 @@ class Connection:
             knows="it was told when the session ends" if self._again else "it cannot be told when a session ends",
         )
         self._listener.traffic.kill(client.software_name or "unknown")
+        self._node.conduct.cut_off(client, ctx.row.name)
         # What earlier requests were answered still goes out.
         self.framed.close("")
