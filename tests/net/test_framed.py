@@ -16,7 +16,7 @@ import pytest
 import uvloop
 
 from barnabas.net.dev_ca import DevCa
-from barnabas.net.framed import READ_AHEAD_BYTES, FramedConnection, ReceiveBudget
+from barnabas.net.framed import READ_AHEAD_BYTES, UNSEEN_BYTES, FramedConnection, ReceiveBudget
 from barnabas.net.listener import Listener, serve
 from barnabas.net.outgoing import Part
 from barnabas.net.tls import ServerTls, TlsConfig
@@ -158,6 +158,26 @@ def test_a_frame_of_an_impossible_size_ends_the_connection(size: int) -> None:
             await collector.until(lambda: collector.reason is not None)
             assert collector.frames == [b"fine"]
             assert f"frame of {size} bytes; at most 1000" in str(collector.reason)
+
+    run(test)
+
+
+def test_memory_is_taken_for_what_has_come_and_not_for_what_was_announced() -> None:
+    body = os.urandom(3_000_000)
+    stream = framed(body)
+
+    async def test() -> None:
+        collector = Collector()
+        collector.connection = FramedConnection(collector, asyncio.get_running_loop(), tls=False)
+        come = 0
+        while come < len(stream):
+            room = collector.connection.get_buffer(-1)
+            assert come + len(room) <= max(UNSEEN_BYTES, 4 * come)
+            piece = stream[come : come + min(len(room), 5_000 if come else 4)]
+            room[: len(piece)] = piece
+            collector.connection.buffer_updated(len(piece))
+            come += len(piece)
+        assert collector.frames == [body]
 
     run(test)
 

@@ -67,12 +67,12 @@ class TlsHandshakeError(ChannelError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSettings:
-    """What every connection of a client shares. tls: None for plain text; sasl: makes a fresh exchange, at once or
-    when it has been to an issuer of tokens."""
+    """What every connection of a client shares. tls: None for plain text; sasl: makes a fresh exchange with the node on
+    a host, at once or when it has been to an issuer of tokens or tickets."""
 
     client_id: str = SOFTWARE_NAME
     tls: ClientTls | None = None
-    sasl: Callable[[], SaslClient | Awaitable[SaslClient]] | None = None
+    sasl: Callable[[str], SaslClient | Awaitable[SaslClient]] | None = None
     connect_timeout_ms: int = 10_000
     request_timeout_ms: int = 30_000
     send_buffer_bytes: int = -1
@@ -175,6 +175,8 @@ class Channel:
         self._renew_at: float | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._no_renewal_before = 0.0
+        self.session_lifetime_ms = 0
+        """How long the session lasts, as the server said at the last login; 0: without end (KIP-368)."""
         self.api_versions: Mapping[int, tuple[int, int]] = {ApiVersionsRequest.API_KEY: (0, 3)}
         self.finalized_features: Mapping[str, tuple[int, int]] = {}
         self.supported_features: Mapping[str, tuple[int, int]] = {}
@@ -384,7 +386,7 @@ class Channel:
         assert self._settings.sasl is not None
         version = min(2, self.api_versions.get(SaslAuthenticateRequest.API_KEY, (0, 0))[1])
         try:
-            begun = self._settings.sasl()
+            begun = self._settings.sasl(self.host)
             exchange = begun if isinstance(begun, SaslClient) else await begun
             while (step := exchange.next_request) is not None:
                 await self._authenticate_step(exchange, step, version)
@@ -392,6 +394,7 @@ class Channel:
             raise AuthenticationError(f"{self.host}:{self.port}: {e}") from e
         except OSError as e:  # of whoever gives tokens; that may pass
             raise DisconnectedError(str(e)) from e
+        self.session_lifetime_ms = exchange.session_lifetime_ms
         after_ms = renewal_after_ms(exchange.session_lifetime_ms, random.random())
         self._renew_at = None if after_ms is None else asyncio.get_running_loop().time() + after_ms / 1000
 

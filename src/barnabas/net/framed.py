@@ -19,6 +19,9 @@ INITIAL_BUFFER_BYTES: Final = 8 * 1024
 READ_AHEAD_BYTES: Final = 256 * 1024
 """How much a held connection may receive before its socket is no longer read."""
 
+UNSEEN_BYTES: Final = 64 * 1024
+"""The most memory that is taken for a frame of which less than a quarter has come."""
+
 
 class ReceiveBudget:
     """How many bytes of requests may be in memory at once (`queued.max.request.bytes`), over all connections.
@@ -268,7 +271,9 @@ class FramedConnection(asyncio.BufferedProtocol):
             self._budget.give(taken)
 
     def _want(self, size: int) -> None:
-        """Make the buffer hold a frame of `size` bytes from where it starts."""
+        """Make room for a frame of `size` bytes from where it starts, little at first: a peer that announces much and
+        sends nothing is to cost next to nothing, whoever it is."""
+        size = min(size, max(UNSEEN_BYTES, 4 * (self._end - self._start)))
         if len(self._buffer) - self._start >= size:
             return
         if len(self._buffer) >= size:

@@ -30,6 +30,8 @@ class Listener:
         """host: "" is every interface; port: 0 is any free one. Buffers: -1 leaves them to the system."""
         self._backlog = backlog
         self._socket = _bind(host, port)
+        self.port = int(self._socket.getsockname()[1])
+        """The port, also when any free one was asked for."""
         self._socket.setblocking(False)
         # Accepted sockets inherit these; set before listen(), as the receive window is agreed on at the handshake.
         if send_buffer_bytes > 0:
@@ -37,17 +39,16 @@ class Listener:
         if receive_buffer_bytes > 0:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
 
-    @property
-    def port(self) -> int:
-        """Give the port, also when any free one was asked for."""
-        return int(self._socket.getsockname()[1])
-
     def listen(self) -> None:
         """Let peers connect from now on; they wait until they are accepted."""
         self._socket.listen(self._backlog)
 
     async def accept(self) -> tuple[socket.socket, str]:
-        """Give the next connection and the peer's IP; OSError when the system has no room for it."""
+        """Give the next connection and the peer's IP; OSError when the system has no room for it.
+
+        Everybody else on the loop has a turn first, however many peers stand in line.
+        """
+        await asyncio.sleep(0)
         while True:
             try:
                 accepted, address = self._socket.accept()

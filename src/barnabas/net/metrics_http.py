@@ -1,4 +1,4 @@
-"""The node's measurements over HTTP: Prometheus text at `/metrics`, JSON at `/jmx?qry=<MBean pattern>` (design D8).
+"""A process's measurements over HTTP: Prometheus text at `/metrics`, JSON at `/jmx?qry=<MBean pattern>` (design D8).
 
 Off unless `barnabas.metrics.listener` names an address. It tells how much, never what: no record, no secret, no data of
 a client. Bind it to loopback or protect it by the network; it has no login of its own.
@@ -115,7 +115,7 @@ class MetricsServer:
         await self._runner.cleanup()
 
     async def _beans(self, pattern: str) -> AsyncIterator[Bean]:
-        """Give what there is, and let the node work in between: with ten thousand partitions there is much of it."""
+        """Give what there is, and let the rest work in between: with ten thousand partitions there is much of it."""
         for number, bean in enumerate(self._metrics.values(pattern), 1):
             yield bean
             if not number % SLICE:

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.model.metrics import Bean, Metrics, mbean
 from barnabas.net.clock import SystemClock
-from barnabas.server.metrics_http import SLICE, MetricsServer
+from barnabas.net.metrics_http import SLICE, MetricsServer
 
 pytestmark = pytest.mark.asyncio
 
