@@ -11,17 +11,39 @@ import time
 from pathlib import Path
 from typing import Final
 
-from bench import authorization, cluster, store, wire
+from bench import authorization, cluster, connect, logins, store, wire
 from bench.goals import Measured, Results
 from bench.librdkafka import Librdkafka
-from bench.loads import FULL, PARTITIONS, QUICK, Loads, Sizes
+from bench.loads import (
+    FULL,
+    PARTITIONS,
+    QUICK,
+    SESSION_S,
+    SESSIONS_FULL,
+    SESSIONS_QUICK,
+    SESSIONS_RULES,
+    Loads,
+    Sizes,
+)
+from bench.logins import measure_logins
 from bench.report import circumstances, write
 from bench.systems import BarnabasSystem, KafkaSystem, System
 
 IDLE_S: Final = 5.0
 """How long a node rests before its idle memory is taken."""
 WARM_S: Final = 5.0
-PARTS: Final = ("secured", "plain", "cluster", "authorization", "spark", "codec")
+PARTS: Final = (
+    "secured",
+    "plain",
+    "sessions",
+    "logins",
+    "acls",
+    "cluster",
+    "connect",
+    "authorization",
+    "spark",
+    "codec",
+)
 SYSTEMS: Final[tuple[type[System], ...]] = (KafkaSystem, BarnabasSystem)
 PartsOfASystem = dict[str, Results]
 _SHORT: Final[dict[str, type[System]]] = {"kafka": KafkaSystem, "barnabas": BarnabasSystem}
@@ -37,9 +59,14 @@ def main(argv: list[str] | None = None) -> int:
     for kind in systems:
         with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as work:
             measure(kind, Path(work), sizes, found[kind.name], parts)
+            measure_security(kind, Path(work), args.quick, found[kind.name], parts)
         if "cluster" in parts:
             say(f"{kind.name}, a cluster")
             cluster.measure_cluster(kind is KafkaSystem, shape, found[kind.name]["cluster"], say)
+        if "connect" in parts:
+            say(f"{kind.name}, Connect workers")
+            loads = connect.QUICK if args.quick else connect.FULL
+            connect.measure_connect(kind is KafkaSystem, loads, found[kind.name]["connect"], say)
     kafka, ours = (found[kind.name] for kind in SYSTEMS)
     if "authorization" in parts:
         _authorization(sizes, kafka["authorization"], ours["authorization"])
@@ -48,10 +75,14 @@ def main(argv: list[str] | None = None) -> int:
             json.dumps({n: {p: _plain(r) for p, r in by_part.items() if r} for n, by_part in found.items()}, indent=1)
         )
         return 0
+    counts = {
+        "cluster": shape.counts,
+        "sessions": {"session_s": SESSION_S, "sessions_rules": SESSIONS_RULES},
+        "acls": {"rules": sizes.rules},
+    }
     for part in PARTS:
         if kafka[part]:
-            counts = shape.counts if part == "cluster" else {}
-            keep(part, store.Part(circumstances(), kafka[part], ours[part], counts), sizes)
+            keep(part, store.Part(circumstances(), kafka[part], ours[part], counts.get(part, {})), sizes)
     for part, measured in (("codec", _codec), ("spark", lambda: _spark(sizes))):
         if part in parts:
             keep(part, store.Part(circumstances(), text=measured()), sizes)
@@ -107,6 +138,36 @@ def measure(kind: type[System], work: Path, sizes: Sizes, found: PartsOfASystem,
             run(loads)
             loads.run_java(work)
             note(results, "rss-after", system.rss_mb())
+
+
+def measure_security(kind: type[System], work: Path, quick: bool, found: PartsOfASystem, parts: set[str]) -> None:
+    """Measure what log-ins, sessions and many ACLs cost one system."""
+    if "sessions" in parts:
+        say(f"{kind.name}, sessions of {SESSION_S} seconds")
+        lasting = SESSIONS_QUICK if quick else SESSIONS_FULL
+        ends = {"connections.max.reauth.ms": str(SESSION_S * 1000)}
+        with kind(work / "sessions", secured=True, properties=ends) as system:
+            system.prepare()
+            system.start()
+            run(Loads(system, lasting, found["sessions"], say, "-sessions", others=SESSIONS_RULES))
+    if "logins" in parts:
+        say(f"{kind.name}, log-ins")
+        measure_logins(kind is KafkaSystem, logins.QUICK if quick else logins.FULL, found["logins"], say)
+    if "acls" in parts:
+        sizes = QUICK if quick else FULL
+        results = found["acls"]
+        say(f"{kind.name}, {sizes.rules:,} ACLs")
+        with kind(work / "acls", secured=True) as system:
+            system.prepare()
+            system.start()
+            loads = Loads(system, sizes, results, say, others=sizes.rules)
+            loads.prepare()
+            system.stop()
+            for _ in range(sizes.starts):
+                say("  start-acls")
+                note(results, "start-acls", system.start(loads.may_see))
+                note(results, "rss-acls", system.rss_mb())
+                system.stop()
 
 
 def run(loads: Loads) -> None:

@@ -39,6 +39,36 @@ LOADS: Final = (
     Row("requests-256", "one-record requests, 256 connections", "req/s", 2.2),
     Row("requests-256-p99", "one-record requests, 256 connections, p99", "ms", 1.0, less_is_better=True),
 )
+SESSIONS: Final = tuple(
+    Row(
+        f"{r.key}-sessions",
+        f"{r.title}, SASL_SSL + SCRAM + {{sessions_rules:,}} ACLs, sessions of {{session_s}} s",
+        r.unit,
+        1.0,
+    )
+    for r in LOADS
+    if not r.key.startswith("requests-")
+)
+LOGIN_WAYS: Final = {
+    "plain": "PLAIN",
+    "scram-256": "SCRAM-SHA-256",
+    "scram-512": "SCRAM-SHA-512",
+    "oauth": "OAUTHBEARER, RS256",
+    "tls": "mutual TLS",
+    "scram-512-tls": "SCRAM-SHA-512 over TLS",
+}
+LOGINS: Final = (
+    *(Row(f"login-{k}", f"connections that log in, {way}", "/s", 1.0) for k, way in LOGIN_WAYS.items()),
+    *(
+        Row(f"renew-{k}", f"sessions renewed on open connections, {way}", "/s", 1.0)
+        for k, way in LOGIN_WAYS.items()
+        if k != "tls"
+    ),
+)
+ACLS: Final = (
+    Row("start-acls", "start to first authorized answer, {rules:,} ACLs", "s", 1.0, less_is_better=True),
+    Row("rss-acls", "resident memory after that start", "MB", 1.0, less_is_better=True),
+)
 CLUSTER: Final = (
     Row("cluster-produce-1k", "3 brokers: produce 1 KB, 3 copies, acks=all", "MB/s", 1.0),
     Row("cluster-fetch-1k", "3 brokers: fetch 1 KB", "MB/s", 1.0),
@@ -58,6 +88,14 @@ CLUSTER: Final = (
         1.0,
         less_is_better=True,
     ),
+)
+CONNECT: Final = (
+    Row("connect-sink-1", "Connect: topic to file, 100 B, FileStreamSink, 1 task", "records/s", 1.0),
+    Row("connect-sink-4", "Connect: topic to file, 100 B, FileStreamSink, 4 tasks", "records/s", 1.0),
+    Row("connect-source-1", "Connect: file to topic, 100 B, FileStreamSource", "records/s", 1.0),
+    Row("connect-start", "Connect: from the request to a running task", "s", 1.0, less_is_better=True),
+    Row("connect-rss-1", "Connect: resident memory of a worker, 1 task", "MB", 1.0, less_is_better=True),
+    Row("connect-rss-20", "Connect: resident memory of a worker, 20 tasks", "MB", 1.0, less_is_better=True),
 )
 RULES: Final = {"1k": "1,000", "10k": "10,000", "100k": "100,000", "200k": "200,000"}
 AUTHORIZATION: Final = (
@@ -84,7 +122,11 @@ ROWS: Final = (
     Row("java-consume", "Kafka's ConsumerPerformance, 1 KB", "MB/s", 1.0),
     *_secured(LOADS),
     Row("rss-after-secured", "resident memory after the secured loads", "MB", 1 / 6, less_is_better=True),
+    *SESSIONS,
+    *LOGINS,
+    *ACLS,
     *CLUSTER,
+    *CONNECT,
     *AUTHORIZATION,
 )
 

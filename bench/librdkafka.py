@@ -146,11 +146,20 @@ class Librdkafka:
         return Rate(sent, sent * size, seconds)
 
     def fetch(
-        self, config: Mapping[str, str], topic: str, *, partitions: int, records: int, size: int, limit_s: float
+        self,
+        config: Mapping[str, str],
+        topic: str,
+        *,
+        partitions: int,
+        records: int,
+        size: int,
+        limit_s: float,
+        again: bool = False,
     ) -> Rate:
         """Read `records` records from the beginning of all partitions, stop early after `limit_s`.
 
-        The clock starts at the first record, so that looking up leaders is not counted.
+        The clock starts at the first record, so that looking up leaders is not counted. again: read them again and
+        again, on the same connections, until the time is over.
         """
         lib = self._lib
         settings = {
@@ -163,11 +172,16 @@ class Librdkafka:
         handle = self._new(_CONSUMER, settings, None)
         topic_handle = lib.rd_kafka_topic_new(handle, topic.encode(), None)
         queue = lib.rd_kafka_queue_new(handle)
-        for partition in range(partitions):
-            lib.rd_kafka_consume_start_queue(topic_handle, partition, _BEGINNING, queue)
-        got, seconds = self._drain(queue, records, limit_s)
-        for partition in range(partitions):
-            lib.rd_kafka_consume_stop(topic_handle, partition)
+        got, seconds = 0, 0.0
+        while True:
+            for partition in range(partitions):
+                lib.rd_kafka_consume_start_queue(topic_handle, partition, _BEGINNING, queue)
+            more, took = self._drain(queue, records, limit_s - seconds)
+            got, seconds = got + more, seconds + took
+            for partition in range(partitions):
+                lib.rd_kafka_consume_stop(topic_handle, partition)
+            if not again or seconds >= limit_s:
+                break
         lib.rd_kafka_queue_destroy(queue)
         lib.rd_kafka_topic_destroy(topic_handle)
         lib.rd_kafka_destroy(handle)

@@ -7,7 +7,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from barnabas.wire.errors import ApiError
 from bench import requests
 from bench.goals import Measured, Results
 from bench.librdkafka import Librdkafka
+from bench.rules import rules as many_rules
 from bench.systems import System
 
 PARTITIONS: Final = 3
@@ -36,7 +37,8 @@ _LOGIN_LIMIT_S: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is done. limit_s bounds every single load."""
+    """How much is done. limit_s bounds every single load; request_seconds: 0 for no one-record requests; lasting:
+    records go on being written, and read from the beginning, until limit_s."""
 
     repeats: int
     records_1k: int
@@ -46,6 +48,7 @@ class Sizes:
     limit_s: float
     starts: int
     rules: int = 200_000
+    lasting: bool = False
 
 
 FULL: Final = Sizes(
@@ -60,14 +63,27 @@ FULL: Final = Sizes(
 QUICK: Final = Sizes(
     repeats=2, records_1k=200_000, records_100=1_000_000, records_java=200_000, request_seconds=2, limit_s=8, starts=1
 )
+SESSION_S: Final = 5
+"""How long a session lasts where it is to be renewed under load."""
+SESSIONS_RULES: Final = 5_000
+SESSIONS_FULL: Final = replace(FULL, repeats=3, request_seconds=0, limit_s=12, lasting=True)
+SESSIONS_QUICK: Final = replace(QUICK, repeats=1, request_seconds=0, limit_s=8, lasting=True)
+"""Longer than a session, each. The sockets of one-record requests know nothing of sessions that end."""
+_NO_END: Final = 1 << 40
+_A_REQUEST: Final = 1_000
+"""How many ACLs are created at once."""
 
 Say = Callable[[str], None]
 
 
 class Loads:
-    """The loads on one running node. suffix: appended to the keys of the results."""
+    """The loads on one running node. suffix: appended to the keys of the results; others: so many ACLs that are not
+    about the user of the load."""
 
-    def __init__(self, system: System, sizes: Sizes, results: Results, say: Say, suffix: str = "") -> None:
+    def __init__(
+        self, system: System, sizes: Sizes, results: Results, say: Say, suffix: str = "", others: int = 0
+    ) -> None:
+        self._others = others
         self._system = system
         self._sizes = sizes
         self._results = results
@@ -89,6 +105,10 @@ class Loads:
                     raise
                 time.sleep(0.1)
 
+    def may_see(self) -> bool:
+        """Say whether the user of the loads is let in and sees a topic, as only its rules allow."""
+        return requests.may_see_topic(self._config, _TOPICS[0])
+
     async def _prepare(self) -> None:
         async with Admin(ClientConfig.from_properties(self._system.admin())) as admin:
             _raise(await admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in _TOPICS]))
@@ -100,16 +120,21 @@ class Loads:
                 for name in _TOPICS
                 for op in (AclOperation.READ, AclOperation.WRITE)
             ]
-            _raise(dict(enumerate(await admin.create_acls(rules))))
+            rules += many_rules(self._others)
+            for at in range(0, len(rules), _A_REQUEST):
+                _raise(dict(enumerate(await admin.create_acls(rules[at : at + _A_REQUEST]))))
 
     def run(self) -> None:
         """Run all loads that both kinds of node get."""
         sizes = self._sizes
         library, config = self._library, self._config
+        written = _NO_END if sizes.lasting else 0
         for _ in self._rounds("produce-1k"):
             self._note(
                 "produce-1k",
-                lambda: library.produce(config, "bench-1k", records=sizes.records_1k, size=1000, limit_s=sizes.limit_s),
+                lambda: library.produce(
+                    config, "bench-1k", records=written or sizes.records_1k, size=1000, limit_s=sizes.limit_s
+                ),
                 lambda rate: rate.mb_per_second,
             )
         for _ in self._rounds("fetch-1k"):
@@ -122,6 +147,7 @@ class Loads:
                     records=sizes.records_1k,
                     size=1000,
                     limit_s=sizes.limit_s,
+                    again=sizes.lasting,
                 ),
                 lambda rate: rate.mb_per_second,
             )
@@ -129,11 +155,11 @@ class Loads:
             self._note(
                 "produce-100",
                 lambda: library.produce(
-                    config, "bench-100", records=sizes.records_100, size=100, limit_s=sizes.limit_s
+                    config, "bench-100", records=written or sizes.records_100, size=100, limit_s=sizes.limit_s
                 ),
                 lambda rate: rate.records_per_second,
             )
-        for connections in (1, 16, 256):
+        for connections in (1, 16, 256) if sizes.request_seconds else ():
             self._requests(connections)
 
     def run_java(self, folder: Path) -> None:
@@ -191,7 +217,13 @@ class Loads:
 
     def warm_up(self) -> None:
         """Run the loads for a moment and forget the figures: a JVM compiles what runs often."""
-        small = Sizes(1, self._sizes.records_1k, self._sizes.records_100, 0, 3, min(5.0, self._sizes.limit_s), 0)
+        sizes = self._sizes
+        small = replace(
+            sizes,
+            repeats=1,
+            request_seconds=min(3.0, sizes.request_seconds),
+            limit_s=min(5.0, sizes.limit_s),
+        )
         Loads(self._system, small, {}, lambda _: None, self._suffix).run()
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import store
+from bench import logins, store
 from bench.goals import Measured, Verdict, verdicts
-from bench.loads import Sizes
+from bench.loads import SESSION_S, SESSIONS_RULES, Sizes
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCUMENT: Final = ROOT / "docs" / "benchmarks.md"
@@ -20,6 +20,12 @@ README: Final = ROOT / "README.md"
 NOTES: Final = Path(__file__).with_name("notes.toml")
 BEGIN: Final = "<!-- benchmarks:begin -->"
 END: Final = "<!-- benchmarks:end -->"
+
+_DETAILS: Final = (
+    "requests-256", "login-plain", "login-scram-256", "login-oauth", "renew-plain", "renew-scram-256", "renew-oauth",
+    "authorize-1", "any-topic-1", "acl-load-1", "acl-memory-1",
+)  # fmt: skip
+"""Rows that the README's table leaves out, by how their keys begin."""
 
 _METHOD: Final = """\
 ## Method
@@ -33,13 +39,26 @@ no super user), then plain. The same clients drive both, on the same cores as th
 - One-record requests: Produce requests of one 100-byte record, acks=all, over plain sockets (or TLS ones), one under
   way on each connection. p99 is of a request, seen by the client.
 - Kafka's `ProducerPerformance` (acks=all) and `ConsumerPerformance`, each in a JVM of its own.
+- Sessions that end: the records again, while every connection must renew its login every {session} seconds, among
+  {others:,} ACLs; each load lasts longer than that, reading begins again from the first record.
+- Log-ins: {under_way} at a time, each on a new connection, as Java's clients do it (ApiVersions, SaslHandshake, tokens;
+  TLS without resumption), closed when it is over. Renewals: as many at a time, round {connections:,} connections, as a
+  node lets each renew once a second only. SCRAM users have 4,096 iterations, Kafka's own number; these are the
+  client's to work off, and the load does so once. Both nodes have the same configuration, certificates (ECDSA P-256)
+  and keys (RSA, 2,048 bits). Where the load or that second bounds the rate, the processor time tells them apart.
+- Start with many ACLs: they stand in the metadata log; the time is until a user whose rights come from two of them, and
+  who logs in by SCRAM, is told of a topic.
 - Clusters: three controllers and three brokers, plaintext, each a process, on the same cores. Failovers: a client does
   one thing after the other (changes a topic's configuration; writes records by librdkafka with acks=all) while SIGKILL
   ends the active controller, or the partition's leader; the time is from the kill to the first success of what began
   after it. Starts: from six stopped nodes to a leader for every partition, each with one replica.
+- Connect: a worker with one task or four, a node of Barnabas as the broker of both; records of 100 bytes, as strings,
+  into one file and out of one. Rates are from the first record that has arrived to the last. Memory is that of the
+  worker and of what it starts; Kafka's has a heap of 1 GB.
 - Authorizations: a rule for each of so many topics or prefixes, 1,000 users; in process, Kafka's in Java. "Any topic"
   asks for WRITE as a user who has READ rules only. Memory is what the rules and their index take on the heap.
-- Every load runs once for {warm} seconds at most to warm up, unmeasured, then {repeats} times. Figures are medians,
+- Every load runs once for {warm} seconds at most to warm up, unmeasured, then {repeats} times, {few} times where
+  sessions end, at log-ins and on clusters. Figures are medians,
   with the smallest and the largest beside them. "CPU" is the node's own processor time per record or request: it holds
   on a busy machine as well.
 - Resident memory is what the system counts as such (for Kafka memory-mapped index files too).
@@ -60,7 +79,16 @@ def write(parts: Mapping[str, store.Part], sizes: Sizes, peers: str, *, warm_s: 
         _table(compared),
         "",
         *(part.text for part in parts.values() if part.text),
-        _METHOD.format(partitions=partitions, warm=f"{warm_s:g}", repeats=sizes.repeats),
+        _METHOD.format(
+            partitions=partitions,
+            warm=f"{warm_s:g}",
+            repeats=sizes.repeats,
+            few=logins.FULL.repeats,
+            session=SESSION_S,
+            others=SESSIONS_RULES,
+            under_way=logins.FULL.under_way,
+            connections=logins.FULL.connections,
+        ),
         "## What stands in the way",
         "",
         _missed(compared),
@@ -73,7 +101,7 @@ def write(parts: Mapping[str, store.Part], sizes: Sizes, peers: str, *, warm_s: 
     readme = README.read_text(encoding="utf-8")
     before, _, rest = readme.partition(BEGIN)
     _, _, after = rest.partition(END)
-    short = [v for v in compared if not v.row.key.startswith("requests-256")]
+    short = [v for v in compared if not v.row.key.startswith(_DETAILS)]
     text = (
         f"{_short_table(short)}\n\nMedians, and their ratio to Apache Kafka 4.3.1 in the same run, same clients, same "
         f"cores.\nDays, machine, method, spread and every figure: [docs/benchmarks.md](docs/benchmarks.md)."

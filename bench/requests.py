@@ -20,7 +20,7 @@ from barnabas.core.sasl.client import SaslClient, SendHandshake, client_mechanis
 from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.header import RequestHeader, decode_response_header, encode_request_header
 from barnabas.wire.message import decode, encode_into
-from barnabas.wire.messages.metadata import MetadataRequest
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -61,7 +61,7 @@ def one_record_request(topic: str, partition: int = 0, size: int = 100) -> bytes
             TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
         ],
     )
-    return _frame(request, PRODUCE_VERSION)
+    return frame_of(request, PRODUCE_VERSION)
 
 
 def run(config: Mapping[str, str], topic: str, *, connections: int, seconds: float, size: int = 100) -> Latencies:
@@ -82,6 +82,16 @@ def ask_for_brokers(config: Mapping[str, str]) -> int:
     connection = connect(config)
     try:
         return len(_call(connection, MetadataRequest(topics=[]), 9).brokers)
+    finally:
+        connection.close()
+
+
+def may_see_topic(config: Mapping[str, str], topic: str) -> bool:
+    """Connect, log in, ask for a topic's metadata; say whether it is there and may be seen."""
+    connection = connect(config)
+    try:
+        answer = _call(connection, MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
+        return [found.error_code for found in answer.topics] == [0]
     finally:
         connection.close()
 
@@ -114,7 +124,7 @@ def _log_in(connection: socket.socket, config: Mapping[str, str]) -> None:
 
 
 def _call(connection: socket.socket, request: Any, version: int) -> Any:
-    connection.sendall(_frame(request, version))
+    connection.sendall(frame_of(request, version))
     (size,) = _LENGTH.unpack(_exactly(connection, 4))
     frame = _exactly(connection, size)
     _, at = decode_response_header(request.API_KEY, version, frame)
@@ -131,7 +141,8 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return parts
 
 
-def _frame(request: Any, version: int) -> bytes:
+def frame_of(request: Any, version: int) -> bytes:
+    """Give the frame of a request, its length included."""
     header = RequestHeader(
         request_api_key=request.API_KEY, request_api_version=version, correlation_id=1, client_id="bench"
     )

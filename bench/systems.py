@@ -10,14 +10,16 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Self
 
 from tests.peers.kafka import ADMIN, ADMIN_PASSWORD, RealKafka
 
+from barnabas.core.sasl.exchange import AuthenticationError
 from barnabas.model.config import parse_properties
 from barnabas.testing.ports import free_ports
+from bench.processor import processor_seconds
 from bench.requests import RequestsError, ask_for_brokers
 
 START_LIMIT_S: Final = 90
@@ -43,9 +45,11 @@ class System(ABC):
 
     name: str
 
-    def __init__(self, folder: Path, *, secured: bool) -> None:
+    def __init__(self, folder: Path, *, secured: bool, properties: Mapping[str, str] | None = None) -> None:
+        """properties: Kafka's keys over the node's own."""
         self.folder = folder
         self.secured = secured
+        self.properties = dict(properties or {})
 
     def __enter__(self) -> Self:
         return self
@@ -81,11 +85,14 @@ class System(ABC):
             return dict(self.admin())
         return {**self.admin(), "sasl.username": name, "sasl.password": password}
 
-    def start(self) -> float:
-        """Start, and give the seconds until the first request was answered, login included."""
+    def start(self, ask: Callable[[], bool] | None = None) -> float:
+        """Start, and give the seconds until the first request was answered, login included.
+
+        ask: asks the request and says whether it was answered well; a super user's for the brokers unless given.
+        """
         answered: list[float] = []
         begin = time.perf_counter()
-        prober = threading.Thread(target=self._probe, args=(begin, answered))
+        prober = threading.Thread(target=self._probe, args=(ask or self._ask_for_brokers, begin, answered))
         prober.start()
         self.launch()
         prober.join()
@@ -100,17 +107,20 @@ class System(ABC):
 
     def cpu_s(self) -> float:
         """Give the processor time used so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return processor_seconds(self.pid)
 
-    def _probe(self, begin: float, answered: list[float]) -> None:
+    def _ask_for_brokers(self) -> bool:
+        return ask_for_brokers(self.admin()) > 0
+
+    def _probe(self, ask: Callable[[], bool], begin: float, answered: list[float]) -> None:
         while time.perf_counter() - begin < START_LIMIT_S:
             try:
-                if ask_for_brokers(self.admin()):
+                if ask():
                     answered.append(time.perf_counter() - begin)
                     return
-            except (OSError, RequestsError):
-                time.sleep(0.005)
+            except (OSError, RequestsError, AuthenticationError):
+                pass
+            time.sleep(0.005)
 
 
 class KafkaSystem(System):
@@ -118,15 +128,15 @@ class KafkaSystem(System):
 
     name = "Apache Kafka 4.3.1"
 
-    def __init__(self, folder: Path, *, secured: bool) -> None:
-        super().__init__(folder, secured=secured)
+    def __init__(self, folder: Path, *, secured: bool, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__(folder, secured=secured, properties=properties)
         protocol = "SASL_SSL" if secured else "PLAINTEXT"
         self._kafka = RealKafka(
             folder,
             listeners=(protocol,),
             authorizer=secured,
             # Kafka's own default; the tests' node has a smaller one.
-            properties={"log.cleaner.dedupe.buffer.size": "134217728"},
+            properties={"log.cleaner.dedupe.buffer.size": "134217728", **self.properties},
             jvm=KAFKAS_JVM,
         )
 
@@ -162,8 +172,8 @@ class BarnabasSystem(System):
 
     name = "Barnabas"
 
-    def __init__(self, folder: Path, *, secured: bool) -> None:
-        super().__init__(folder, secured=secured)
+    def __init__(self, folder: Path, *, secured: bool, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__(folder, secured=secured, properties=properties)
         self._port = free_ports(1)[0]
         self._admin: Mapping[str, str] = {"bootstrap.servers": f"127.0.0.1:{self._port}"}
         self._process: subprocess.Popen[bytes] | None = None
@@ -192,6 +202,8 @@ class BarnabasSystem(System):
         command += ["--ready-file", str(self.folder / "ready.json")]
         if not self.secured:
             command += ["--listener", f"PLAINTEXT://127.0.0.1:{self._port}"]
+        for key, value in self.properties.items():
+            command += ["--override", f"{key}={value}"]
         # As pip installs it, with its byte code at hand, whatever this shell or the source tree is set up for.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         environment["PYTHONPYCACHEPREFIX"] = str(self.folder / "bytecode")
