@@ -81,9 +81,17 @@ def test_secrets_are_not_printed_and_references_do_not_travel_resolved(
     assert there.sasl.password.secret == "changed"
 
 
-@pytest.mark.parametrize("text", ["${env:BARNABAS_NOT_SET}", "${file:/nowhere/at/all:key}", "${file:nokey}"])
+def test_a_file_of_a_folder_is_a_reference_too(tmp_path: Path) -> None:
+    (tmp_path / "pw").write_text("secret")
+    assert ClientConfig.from_properties({"client.id": f"${{dir:{tmp_path}:pw}}"}).text("client.id") == "secret"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["${env:BARNABAS_NOT_SET}", "${file:/nowhere/at/all:key}", "${file:nokey}", "${dir:/nowhere:x}", "${dir:noname}"],
+)
 def test_references_to_nothing_are_named(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"BARNABAS_NOT_SET|nowhere|nokey"):
+    with pytest.raises(ConfigError, match=r"BARNABAS_NOT_SET|nowhere|nokey|noname"):
         resolve_references(text)
 
 
@@ -111,7 +119,7 @@ def test_what_is_missing_is_named_when_it_is_needed() -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
         _ = ClientConfig.from_properties({}).bootstrap
     with pytest.raises(ConfigError, match=r"sasl\.jaas\.config"):
-        _ = ClientConfig.from_properties(SERVER | {"security.protocol": "SASL_SSL"}).sasl
+        _ = ClientConfig.from_properties(SERVER | {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}).sasl
     with pytest.raises(ConfigError, match="both or not at all"):
         _ = ClientConfig.from_properties(SERVER | {"ssl.key.location": "k"}).java_properties
 

@@ -1,7 +1,8 @@
 """What a client is told: Kafka's keys in Java's spelling, with librdkafka's understood as well.
 
-Values may be `${file:PATH:key}` (a key of a properties file) or `${env:NAME}`; they are read when a connection is
-made, on the machine that makes it, so that a configuration can travel without its secrets.
+Values may be `${file:PATH:key}` (a key of a properties file), `${dir:PATH:name}` (a file of a folder, whole) or
+`${env:NAME}`; they are read when a connection is made, on the machine that makes it, so that a configuration can travel
+without its secrets.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.client.config_keys import CLIENT_KEYS as CLIENT_KEYS
 from barnabas.core.sasl.jaas import JaasError, LoginModule, parse_jaas
-from barnabas.core.sasl.mechanisms import oauthbearer
+from barnabas.core.sasl.mechanisms import gssapi, oauthbearer
 from barnabas.model.config import MASKED, ConfigError, Password, parse_properties
 
 _LIBRDKAFKA: Final[Mapping[str, str]] = {
@@ -49,7 +50,7 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("auto.offset.reset", "end"): "latest",
     ("auto.offset.reset", "error"): "none",
 }
-_REFERENCE: Final = re.compile(r"\$\{(file|env):([^}]*)\}")
+_REFERENCE: Final = re.compile(r"\$\{(file|dir|env):([^}]*)\}")
 _SECRET: Final = re.compile(r"password|secret|jaas|\.key$|\.key\.pem$|^ssl\.keystore\.key|token")
 
 
@@ -169,24 +170,37 @@ class ClientConfig:
     @property
     def by_bearer_token(self) -> bool:
         """Say whether this client logs in by OAUTHBEARER, as the one whom its token names."""
+        return self._mechanism == oauthbearer.NAME
+
+    @property
+    def by_ticket(self) -> bool:
+        """Say whether this client logs in by GSSAPI, as the one to whom its Kerberos ticket belongs."""
+        return self._mechanism == gssapi.NAME
+
+    @property
+    def _mechanism(self) -> str | None:
         mechanism: str = self._values["sasl.mechanism"]
-        return self.security_protocol.startswith("SASL") and mechanism.upper() == oauthbearer.NAME
+        return mechanism.upper() if self.security_protocol.startswith("SASL") else None
 
     @property
     def jaas_options(self) -> Mapping[str, str]:
         """Give the options of `sasl.jaas.config`, secrets among them; ConfigError when it cannot be read."""
         jaas: Password | None = self._values["sasl.jaas.config"]
-        return {} if jaas is None else _login_module(jaas).options
+        if jaas is not None:
+            return _login_module(jaas).options
+        table, principal = self.text("sasl.kerberos.keytab"), self.text("sasl.kerberos.principal")
+        named = {"keyTab": table, "principal": principal}
+        return {"useKeyTab": "true", **{k: v for k, v in named.items() if v}} if any(named.values()) else {}
 
     @property
     def sasl(self) -> SaslCredentials | None:
-        """Give who this client says it is; None without SASL and where a bearer token says it.
+        """Give who this client says it is; None without SASL and where a token or a ticket says it.
 
         ConfigError when name or password is missing.
         """
-        if not self.security_protocol.startswith("SASL") or self.by_bearer_token:
+        mechanism = self._mechanism
+        if mechanism is None or self.by_bearer_token or self.by_ticket:
             return None
-        mechanism: str = self._values["sasl.mechanism"]
         username, password = self.text("sasl.username"), self._values["sasl.password"]
         jaas: Password | None = self._values["sasl.jaas.config"]
         by_token = False
@@ -197,7 +211,7 @@ class ClientConfig:
                 f"security.protocol is {self.security_protocol}, but there is no user name and password: set "
                 "sasl.jaas.config, or sasl.username and sasl.password"
             )
-        return SaslCredentials(mechanism.upper(), username, password, by_token)
+        return SaslCredentials(mechanism, username, password, by_token)
 
 
 def load_properties_file(path: str | Path) -> dict[str, str]:
@@ -220,7 +234,7 @@ def parse_host_port(text: str) -> HostPort:
 
 
 def resolve_references(text: str) -> str:
-    """Give `text` with each `${env:NAME}` and `${file:PATH:key}` in it replaced; ConfigError when one is not there."""
+    """Give `text` with each reference in it replaced; ConfigError when what one stands for is not there."""
 
     def one(match: re.Match[str]) -> str:
         kind, what = match.groups()
@@ -230,7 +244,9 @@ def resolve_references(text: str) -> str:
             return os.environ[what]
         path, _, key = what.rpartition(":")
         if not path:
-            raise ConfigError(f"${{file:{what}}}: want ${{file:PATH:key}}")
+            raise ConfigError(f"${{{kind}:{what}}}: want ${{{kind}:PATH:{'key' if kind == 'file' else 'name'}}}")
+        if kind == "dir":
+            return _read_text(f"{path}/{key}")
         pairs = load_properties_file(path)
         if key not in pairs:
             raise ConfigError(f"${{file:{what}}}: there is no key {key} in {path}")
@@ -289,3 +305,5 @@ def _read_text(path: str) -> str:
         return Path(resolved).read_text(encoding="utf-8")
     except OSError as e:
         raise ConfigError(f"cannot read {resolved}: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read {resolved}: it is not UTF-8 text") from None

@@ -10,6 +10,7 @@ from barnabas.core.sasl.client import SaslClient, client_mechanism
 from barnabas.model.config import ConfigError
 from barnabas.net.bearer_tokens import bearer_tokens
 from barnabas.net.client import ChannelSettings
+from barnabas.net.kerberos_logins import KerberosLogins, kerberos_logins
 from barnabas.net.tls import ClientTls, TlsConfig
 
 
@@ -30,9 +31,12 @@ def _tls(config: ClientConfig) -> ClientTls | None:
     return ClientTls(TlsConfig.parse(config.java_properties)) if config.uses_tls else None
 
 
-def _sasl(config: ClientConfig) -> Callable[[], SaslClient | Awaitable[SaslClient]] | None:
+def _sasl(config: ClientConfig) -> Callable[[str], SaslClient | Awaitable[SaslClient]] | None:
     if config.by_bearer_token:
-        return bearer_tokens(config.java_properties, config.jaas_options).exchange
+        tokens = bearer_tokens(config.java_properties, config.jaas_options)
+        return lambda host: tokens.exchange()
+    if config.by_ticket:
+        return _by_ticket(config).exchange
     credentials = config.sasl
     if credentials is None:
         return None
@@ -46,4 +50,15 @@ def _sasl(config: ClientConfig) -> Callable[[], SaslClient | Awaitable[SaslClien
         exchange()
     except ValueError as e:
         raise ConfigError(str(e)) from None
-    return exchange
+    return lambda host: exchange()
+
+
+def _by_ticket(config: ClientConfig) -> KerberosLogins:
+    try:
+        return kerberos_logins(config.java_properties, config.jaas_options)
+    except ConfigError as e:
+        if "sasl.mechanism" in config.java_properties:
+            raise
+        raise ConfigError(
+            f"sasl.mechanism is not set, which stands for GSSAPI (Kerberos), as in Kafka: set it. {e}"
+        ) from None
