@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any, Final
 
 from immutables import Map
@@ -34,24 +35,62 @@ class AclsImage:
 def binding_of(r: AccessControlEntryRecord) -> AclBinding:
     """Give the rule that a record holds."""
     pattern = ResourcePattern(ResourceType(r.resource_type), r.resource_name, PatternType(r.pattern_type))
-    return AclBinding(pattern, r.principal, r.host, AclOperation(r.operation), AclPermissionType(r.permission_type))
+    # Few principals have many rules: each name is kept once.
+    principal, host = intern(r.principal), intern(r.host)
+    return AclBinding(pattern, principal, host, AclOperation(r.operation), AclPermissionType(r.permission_type))
+
+
+class AclRun:
+    """Takes records about ACLs, one after the other; `finish` gives the rules after all of them.
+
+    The same outcome as one record after another, but the persistent maps are rebuilt once.
+    """
+
+    __slots__ = ("_by_id", "_ids")
+
+    def __init__(self, image: AclsImage) -> None:
+        self._by_id = image.by_id.mutate()
+        self._ids = image.ids.mutate()
+
+    def add(self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> None:
+        """Take one record; ReplayError when it does not fit, and then the run is as it was."""
+        if isinstance(record, AccessControlEntryRecord):
+            binding = binding_of(record)
+            self._by_id[record.id] = binding
+            self._ids[binding] = record.id
+            return
+        removed = self._by_id.get(record.id)
+        if removed is None:
+            raise ReplayError(f"the metadata log removes ACL {record.id}, which no earlier record made")
+        del self._by_id[record.id]
+        if self._ids.get(removed) == record.id:
+            del self._ids[removed]
+
+    def binding(self, acl_id: Uuid) -> AclBinding | None:
+        """Give the rule with that id as the run has left it so far, None when there is none."""
+        return self._by_id.get(acl_id)
+
+    def finish(self) -> AclsImage:
+        """Give the rules after the run."""
+        return AclsImage(self._by_id.finish(), self._ids.finish())
 
 
 @replays(AccessControlEntryRecord)
 def add_acl(image: AclsImage, r: AccessControlEntryRecord) -> AclsImage:
     """Add a rule."""
-    binding = binding_of(r)
-    return AclsImage(image.by_id.set(r.id, binding), image.ids.set(binding, r.id))
+    return _after(image, r)
 
 
 @replays(RemoveAccessControlEntryRecord)
 def remove_acl(image: AclsImage, r: RemoveAccessControlEntryRecord) -> AclsImage:
     """Remove the rule with this id."""
-    binding = image.by_id.get(r.id)
-    if binding is None:
-        raise ReplayError(f"the metadata log removes ACL {r.id}, which no earlier record made")
-    ids = image.ids.delete(binding) if image.ids.get(binding) == r.id else image.ids
-    return AclsImage(image.by_id.delete(r.id), ids)
+    return _after(image, r)
+
+
+def _after(image: AclsImage, r: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> AclsImage:
+    run = AclRun(image)
+    run.add(r)
+    return run.finish()
 
 
 REPLAYS: Final[tuple[Callable[..., Any], ...]] = (add_acl, remove_acl)

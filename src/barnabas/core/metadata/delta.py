@@ -6,23 +6,23 @@ Subscribers look only at what a delta names, so their work follows the change, n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from immutables import Map
 
-from barnabas.core.metadata.acls import binding_of
+from barnabas.core.metadata.acls import AclRun
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
 from barnabas.core.metadata.image import MetadataImage, replay_one
 from barnabas.core.metadata.partition import RECOVERING, PartitionRegistration
 from barnabas.core.metadata.quotas import QuotaEntity, entity_in
+from barnabas.core.metadata.runs import Runs
 from barnabas.core.metadata.scram import ScramMechanism
-from barnabas.core.metadata.topic_run import RUNS, TopicRun
+from barnabas.core.metadata.topic_run import TopicRun
 from barnabas.core.metadata.topics import TopicImage
 from barnabas.core.replicated import ReplayTable, replays
 from barnabas.model.acl import AclBinding
 from barnabas.model.uuid import Uuid
-from barnabas.wire.records.access_control_entry_record import AccessControlEntryRecord
 from barnabas.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from barnabas.wire.records.clear_elr_record import ClearElrRecord
 from barnabas.wire.records.client_quota_record import ClientQuotaRecord
@@ -35,7 +35,6 @@ from barnabas.wire.records.partition_record import PartitionRecord
 from barnabas.wire.records.producer_ids_record import ProducerIdsRecord
 from barnabas.wire.records.register_broker_record import RegisterBrokerRecord
 from barnabas.wire.records.register_controller_record import RegisterControllerRecord
-from barnabas.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from barnabas.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
 from barnabas.wire.records.remove_topic_record import RemoveTopicRecord
 from barnabas.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
@@ -96,7 +95,7 @@ class MetadataDelta:
 @dataclass(slots=True)
 class _Touched:
     """Collects what records touch. image: before the record at hand, partition: of a PartitionChangeRecord, before it;
-    within a run of records about topics the image is the one before the run."""
+    within a run (`metadata.runs`) the image is the one before it."""
 
     image: MetadataImage
     partition: PartitionRegistration | None = None
@@ -231,18 +230,6 @@ def _remove_token(touched: _Touched, r: RemoveDelegationTokenRecord) -> _Touched
     return touched
 
 
-@replays(AccessControlEntryRecord)
-def _acl(touched: _Touched, r: AccessControlEntryRecord) -> _Touched:
-    touched.acls.append((r.id, binding_of(r)))
-    return touched
-
-
-@replays(RemoveAccessControlEntryRecord)
-def _remove_acl(touched: _Touched, r: RemoveAccessControlEntryRecord) -> _Touched:
-    touched.acls.append((r.id, None))
-    return touched
-
-
 @replays(FeatureLevelRecord)
 def _feature(touched: _Touched, r: FeatureLevelRecord) -> _Touched:
     touched.features = True
@@ -258,7 +245,7 @@ def _producer_ids(touched: _Touched, r: ProducerIdsRecord) -> _Touched:
 TOUCHES: Final[tuple[Callable[..., _Touched], ...]] = (
     _topic, _partition, _partition_change, _clear_elr, _remove_topic, _register_broker, _unregister_broker,
     _change_broker, _fence, _unfence, _register_controller, _config, _quota, _scram, _remove_scram, _token,
-    _remove_token, _acl, _remove_acl, _feature, _producer_ids,
+    _remove_token, _feature, _producer_ids,
 )  # fmt: skip
 _TABLE: Final[ReplayTable[_Touched]] = ReplayTable(TOUCHES)
 
@@ -266,36 +253,36 @@ _TABLE: Final[ReplayTable[_Touched]] = ReplayTable(TOUCHES)
 class DeltaBuilder:
     """Follows records from an image onwards: the image so far, and what they touched."""
 
-    __slots__ = ("_image", "_run", "_touched", "before")
+    __slots__ = ("_runs", "_touched", "before")
 
     def __init__(self, before: MetadataImage) -> None:
         self.before = before
-        self._image = before
-        self._run: TopicRun | None = None
+        self._runs = Runs(before)
         self._touched = _Touched(before)
 
     @property
     def image(self) -> MetadataImage:
         """Give the image after the records so far."""
-        if self._run is not None:
-            self._image, self._run = replace(self._image, topics=self._run.finish()), None
-        return self._image
+        return self._runs.image
 
     def replay(self, record: Any) -> None:
         """Apply one record; ReplayError when it does not fit, and nothing is changed."""
         touched = self._touched
-        if type(record) in RUNS:
-            run = self._run or TopicRun(self._image.topics)
-            touched.partition = run.partition(record) if type(record) is PartitionChangeRecord else None
+        run = self._runs.of(record)
+        if run is not None:
+            if isinstance(run, TopicRun):
+                touched.partition = run.partition(record) if type(record) is PartitionChangeRecord else None
             run.add(record)
-            self._run = run
-            _TABLE.replay(touched, record)
+            if isinstance(run, AclRun):
+                touched.acls.append((record.id, run.binding(record.id)))
+            else:
+                _TABLE.replay(touched, record)
             return
         touched.image = self.image
         after = replay_one(touched.image, record)
         if type(record) in _TABLE:
             _TABLE.replay(touched, record)
-        self._image = after
+        self._runs.image = after
 
     def build(self, offset: int, epoch: int) -> MetadataDelta:
         """Give the delta, `after` being as of this record."""
@@ -359,4 +346,6 @@ def _partitions(topic: TopicImage | None) -> Mapping[int, Any]:
 
 
 def _differing(before: Mapping[K, Any], after: Mapping[K, Any]) -> Iterable[K]:
+    if not before:
+        return list(after)
     return [key for key in {**before, **after} if before.get(key) != after.get(key)]

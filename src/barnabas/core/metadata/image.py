@@ -19,9 +19,9 @@ from barnabas.core.metadata.features import FeaturesImage
 from barnabas.core.metadata.levels import Levels
 from barnabas.core.metadata.producer_ids import ProducerIdsImage
 from barnabas.core.metadata.quotas import ClientQuotasImage
+from barnabas.core.metadata.runs import Runs
 from barnabas.core.metadata.scram import ScramImage
 from barnabas.core.metadata.tokens import TokensImage
-from barnabas.core.metadata.topic_run import RUNS, TopicRun
 from barnabas.core.metadata.topics import TopicsImage
 from barnabas.core.replicated import ReplayTable, UnknownRecordError, VersionedRecord, replays
 from barnabas.model.topic_partition import OffsetAndEpoch
@@ -135,17 +135,12 @@ def replay_one(image: MetadataImage, record: Any) -> MetadataImage:
 
 def replay(image: MetadataImage, records: Iterable[VersionedRecord]) -> MetadataImage:
     """Give the image after the records, in their order; the offset stays, see `MetadataImage.at`."""
-    run: TopicRun | None = None
+    runs = Runs(image)
     for versioned in records:
         record = versioned.record
-        if type(record) in RUNS:
-            run = run or TopicRun(image.topics)
-            run.add(record)
-            continue
-        if run is not None:
-            image, run = replace(image, topics=run.finish()), None
-        image = replay_one(image, record)
-    return image if run is None else replace(image, topics=run.finish())
+        if not runs.take(record):
+            runs.image = replay_one(runs.image, record)
+    return runs.image
 
 
 def snapshot_records(image: MetadataImage) -> Iterator[VersionedRecord]:
