@@ -13,7 +13,12 @@ from barnabas.net.client import AuthenticationError, DisconnectedError, RequestT
 from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
 
 PLAIN = {"bootstrap.servers": "a:1"}
-ALICE = PLAIN | {"security.protocol": "SASL_SSL", "sasl.username": "alice", "sasl.password": "x"}
+ALICE = PLAIN | {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "SCRAM-SHA-512",
+    "sasl.username": "alice",
+    "sasl.password": "x",
+}
 
 
 @pytest.mark.parametrize(
@@ -36,6 +41,11 @@ ALICE = PLAIN | {"security.protocol": "SASL_SSL", "sasl.username": "alice", "sas
             AuthenticationError("a:1: refused"),
             ALICE,
             "a:1: refused. Check user name, password and sasl.mechanism in the client settings.",
+        ),
+        (
+            AuthenticationError("a:1: refused"),
+            PLAIN | {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"},
+            "a:1: refused. Check ticket or keys, sasl.kerberos.service.name and sasl.mechanism in the client settings.",
         ),
         (DisconnectedError("cannot connect to a:1: refused"), PLAIN, "Cannot connect to a:1: refused."),
         (

@@ -41,6 +41,8 @@ def test_a_machine_is_looked_at(barnabas: Barnabas) -> None:
         rows = {r["what"]: r for r in barnabas("doctor", "machine", "--port", str(port), "--output", "json").json}
     assert rows["codecs"]["found"] == "gzip, snappy, lz4, zstd"
     assert rows["Java"]["ok"] is True
+    kerberos = rows["Kerberos"]
+    assert kerberos["ok"] or "pip install 'barnabas[kerberos]'" in kerberos["advice"]
     assert rows[f"port {port}"]["ok"] is False
     assert "codecs" in barnabas("doctor").out
 

@@ -14,9 +14,13 @@ from typing import Final
 KAFKA: Final = "4.3.1"
 OLDER_KAFKA: Final = "4.0.1"
 """The oldest line whose nodes may be in one cluster with ours; it knows fewer versions of some APIs."""
+OLD_KAFKA: Final = "2.1.1"
+"""The last line that knew nothing of sessions' lifetimes (KIP-368 came with 2.2); runs on Java 11 beside ZooKeeper."""
 OLD_CLIENTS: Final = "3.9.1"
 # slf4j 1.7 (which Kafka carries) finds log4j2 only through this binding.
 _LOG4J: Final = "2.25.4"
+CONNECT_LINES: Final = (KAFKA, "3.9.1", "2.3.0")
+"""Releases of Connect's workers that stand in one group with ours; 2.3.0 is the last one before signed requests."""
 _ARTIFACTS: Final[dict[str, tuple[str, ...]]] = {
     f"kafka-{KAFKA}": (
         f"org.apache.kafka:kafka_2.13:{KAFKA}",
@@ -28,8 +32,26 @@ _ARTIFACTS: Final[dict[str, tuple[str, ...]]] = {
         f"org.apache.kafka:kafka_2.13:{OLDER_KAFKA}",
         f"org.apache.logging.log4j:log4j-slf4j-impl:{_LOG4J}",
     ),
+    f"kafka-{OLD_KAFKA}": (f"org.apache.kafka:kafka_2.12:{OLD_KAFKA}", "org.slf4j:slf4j-simple:1.7.25"),
     f"kafka-clients-{OLD_CLIENTS}": (f"org.apache.kafka:kafka-clients:{OLD_CLIENTS}",),
-    **{f"kafka-clients-{old}": (f"org.apache.kafka:kafka-clients:{old}",) for old in ("1.1.1", "2.3.1")},
+    **{f"kafka-clients-{old}": (f"org.apache.kafka:kafka-clients:{old}",) for old in ("1.1.1", "2.1.1", "2.3.1")},
+    # Its SCRAM wants a part of Java that left the platform with Java 11.
+    "kafka-clients-0.11.0.3": ("org.apache.kafka:kafka-clients:0.11.0.3", "javax.xml.bind:jaxb-api:2.3.1"),
+    f"connect-{KAFKA}": (
+        f"org.apache.kafka:connect-runtime:{KAFKA}",
+        f"org.apache.kafka:connect-file:{KAFKA}",
+        f"org.apache.logging.log4j:log4j-slf4j-impl:{_LOG4J}",
+    ),
+    "connect-3.9.1": (
+        "org.apache.kafka:connect-runtime:3.9.1",
+        "org.apache.kafka:connect-file:3.9.1",
+        "org.slf4j:slf4j-reload4j:1.7.36",  # the worker itself needs the classes of log4j 1
+    ),
+    "connect-2.3.0": (
+        "org.apache.kafka:connect-runtime:2.3.0",
+        "org.apache.kafka:connect-file:2.3.0",
+        "org.slf4j:slf4j-simple:1.7.36",
+    ),
 }
 
 
@@ -54,8 +76,13 @@ def old_clients_jar() -> Path:
 
 
 def clients_classpath(version: str) -> str:
-    """Give the class path of an older release of Kafka's clients, 1.1.1 or 2.3.1, to run."""
+    """Give the class path of an older release of Kafka's clients, from 0.11.0.3 to 2.3.1, to run."""
     return f"{jars(f'kafka-clients-{version}')}/*"
+
+
+def connect_classpath(version: str = KAFKA) -> str:
+    """Give the class path of a Connect worker with the file connectors: 4.3.1, 3.9.1 or 2.3.0."""
+    return f"{jars(f'connect-{version}')}/*"
 
 
 def jars(name: str) -> Path:
@@ -122,17 +149,22 @@ def _pom(artifacts: Sequence[str]) -> str:
     for artifact in artifacts:
         group, name, version = artifact.split(":")
         # The old clients are wanted alone, for their definitions; nothing runs on them.
-        alone = "<groupId>*</groupId><artifactId>*</artifactId>"
-        alone = f"<exclusions><exclusion>{alone}</exclusion></exclusions>"
+        without = [("*", "*")] if name == "kafka-clients" and version == OLD_CLIENTS else []
+        if name == "connect-runtime" and version == "2.3.0":
+            without = [("org.slf4j", "slf4j-log4j12")]  # slf4j-simple needs no file to say anything
         rows.append(
             f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
-            f"{alone if version == OLD_CLIENTS else ''}</dependency>"
+            f"<exclusions>{''.join(map(_exclusion, without))}</exclusions></dependency>"
         )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>barnabas</groupId><artifactId>peers</artifactId><version>1</version>"
         f"<dependencies>{''.join(rows)}</dependencies></project>"
     )
+
+
+def _exclusion(artifact: tuple[str, str]) -> str:
+    return f"<exclusion><groupId>{artifact[0]}</groupId><artifactId>{artifact[1]}</artifactId></exclusion>"
 
 
 def _program(name: str, advice: str) -> str:

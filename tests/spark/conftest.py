@@ -1,11 +1,10 @@
-"""One Spark session on this machine for all tests, topics on the real Kafka, a standalone cluster when asked for."""
+"""Topics on the real Kafka, and a standalone cluster of Spark's when asked for; the session is that of all tests."""
 
 from __future__ import annotations
 
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,37 +13,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from pyspark.sql import SparkSession
 
-from barnabas.spark.session import open_session
 from tests.peers.kafka import RealKafka
 
 from .processes import StandaloneCluster
 
 PythonRow = tuple[int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
-
-
-@pytest.fixture(scope="session")
-def event_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder of Spark's event logs, written as plain text."""
-    return tmp_path_factory.mktemp("event-logs")
-
-
-@pytest.fixture(scope="session")
-def spark(event_logs: Path) -> Iterator[SparkSession]:
-    """Give the session; tests name their topics, paths and groups themselves."""
-    session = open_session(
-        "barnabas tests",
-        master="local[2]",
-        quiet=True,
-        settings={
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.dir": event_logs.as_uri(),
-            "spark.eventLog.compress": "false",
-            "spark.eventLog.rolling.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
-        },
-    )
-    yield session
-    session.stop()
 
 
 class Topics:

@@ -23,7 +23,7 @@ from barnabas.spark.group_offsets import GroupOffsetListener
 from .conftest import Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer]
-PATIENCE_S = 60
+PATIENCE_S = 180
 NOT_YET = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,

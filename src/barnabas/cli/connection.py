@@ -128,7 +128,8 @@ def explain(e: Exception, config: ClientConfig, needs: str = "") -> str:
     if isinstance(e, ApiError):
         return _explain_refusal(e, config, needs)
     if isinstance(e, AuthenticationError):
-        return f"{_sentence(str(e))} Check user name, password and sasl.mechanism in the client settings."
+        what = "ticket or keys, sasl.kerberos.service.name and" if config.by_ticket else "user name, password and"
+        return f"{_sentence(str(e))} Check {what} sasl.mechanism in the client settings."
     if isinstance(e, RequestTimeoutError):
         return f"{_sentence(str(e))} The node may be overloaded; raise request.timeout.ms to wait longer."
     if isinstance(e, ProtocolError):
@@ -156,6 +157,8 @@ def _principal(config: ClientConfig) -> str:
         return f"User:{sasl.username}"
     if config.by_bearer_token:
         return "The user whom the token names"
+    if config.by_ticket:
+        return "The user whom the nodes know the ticket's owner by"
     return "The owner of this certificate" if config.security_protocol == "SSL" else "User:ANONYMOUS"
 
 

@@ -4,4 +4,8 @@ from __future__ import annotations
 
 
 class CliError(Exception):
-    """A refusal for the person at the keyboard: printed to stderr without a trace, exit code 1."""
+    """A refusal for the person at the keyboard: printed to stderr without a trace. code: the exit code."""
+
+    def __init__(self, text: str, *, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code

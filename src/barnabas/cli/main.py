@@ -36,6 +36,7 @@ COMMANDS: Final = (
     Command("users", "barnabas.cli.users", "Create, list and delete users; set their quotas."),
     Command("tokens", "barnabas.cli.tokens", "Create, renew, expire and show delegation tokens."),
     Command("sessions", "barnabas.cli.sessions", "List who is connected to a node; end a session."),
+    Command("reauth-check", "barnabas.cli.reauth_check", "Try how a Kafka client behaves when its sessions end."),
     Command("produce", "barnabas.cli.produce", "Write lines to a topic."),
     Command("consume", "barnabas.cli.consume", "Print the records of topics."),
     Command("groups", "barnabas.cli.groups", "Show consumer groups and their lag; move their offsets."),
@@ -48,6 +49,8 @@ COMMANDS: Final = (
     Command("log-dirs", "barnabas.cli.log_dirs", "Show what lies in the brokers' log directories."),
     Command("metadata-shell", "barnabas.cli.metadata_shell", "Walk through the metadata as through a file system."),
     Command("dump-log", "barnabas.cli.dump_log", "Print what is in segments, indexes and snapshots."),
+    Command("connect", "barnabas.cli.connect", "Run a Kafka Connect worker, whose tasks run on Spark."),
+    Command("connectors", "barnabas.cli.connectors", "See and drive what runs in a group of Connect workers."),
     Command("demo", "barnabas.demo.command", "Take real flights through a secured node into a Parquet lake."),
     Command("doctor", "barnabas.cli.doctor", "Say what is missing on a machine or wrong with a data directory."),
 )
@@ -128,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         command.main(args=words, prog_name="barnabas")
     except (CliError, ConfigError) as e:
         typer.echo(str(e), err=True)
-        raise SystemExit(1) from None
+        raise SystemExit(e.code if isinstance(e, CliError) else 1) from None
 
 
 if __name__ == "__main__":

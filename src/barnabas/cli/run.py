@@ -6,7 +6,6 @@ import asyncio
 import gc
 import json
 import os
-import resource
 import signal
 from pathlib import Path
 from typing import Annotated, Final
@@ -14,9 +13,10 @@ from typing import Annotated, Final
 import typer
 import uvloop
 
+from barnabas.cli.connection import pairs
 from barnabas.cli.errors import CliError
 from barnabas.cli.logs import configure_logs
-from barnabas.model.config import ConfigError
+from barnabas.cli.open_files import raise_open_files
 from barnabas.net.dev_ca import write_private
 from barnabas.server.config import NodeConfig
 from barnabas.server.dev_node import DevFiles, prepare_plain, prepare_secured, write_client_configs
@@ -24,6 +24,8 @@ from barnabas.server.node import Node, NodeStartError
 
 GC_THRESHOLD: Final = 50_000
 """So many new objects make the collector look for cycles; requests leave none behind."""
+STARTING_GC_THRESHOLD: Final = 1_000_000
+"""The same while a node starts: what it loads then stays, and to look through it again and again costs a quarter."""
 
 
 def command(
@@ -58,41 +60,24 @@ def command(
       barnabas run --listener PLAINTEXT://127.0.0.1:9092 --dir /var/tmp/quick
     """
     configure_logs()
-    _raise_open_files()
+    raise_open_files()
     files = None if properties is not None else DevFiles(directory.absolute())
     if properties is not None:
         if listener is not None:
             raise CliError("--listener is for a node without a file; use --override listeners=... instead.")
-        config = NodeConfig.load(properties, _pairs(override or []))
+        config = NodeConfig.load(properties, pairs(override, "--override"))
     else:
         config = prepare_plain(directory, listener) if listener else prepare_secured(directory)
         if override:
-            config = NodeConfig.parse({**config.originals, **_pairs(override)})
+            config = NodeConfig.parse({**config.originals, **pairs(override, "--override")})
     try:
         uvloop.run(_serve(config, files, ready_file))
     except NodeStartError as e:
         raise CliError(str(e)) from None
 
 
-def _raise_open_files() -> None:
-    """Take all the open files that the system lets us have: a node needs one a connection and one a segment."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _pairs(overrides: list[str]) -> dict[str, str]:
-    pairs = {}
-    for item in overrides:
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise ConfigError(f"--override {item}: want KEY=VALUE")
-        pairs[key.strip()] = value.strip()
-    return pairs
-
-
 async def _serve(config: NodeConfig, files: DevFiles | None, ready_file: Path | None) -> None:
-    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])  # of the metadata that is loaded now nothing is rubbish
+    gc.set_threshold(STARTING_GC_THRESHOLD, *gc.get_threshold()[1:])
     node = Node(config)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -103,6 +88,7 @@ async def _serve(config: NodeConfig, files: DevFiles | None, ready_file: Path | 
     if not await _started(node, stop):
         return
     _settle_memory()
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
     try:
         if files is not None:
             secured = any(e.sasl for e in config.broker_listeners)

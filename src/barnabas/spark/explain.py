@@ -76,6 +76,8 @@ def principal(config: ClientConfig) -> str:
         return f"User:{sasl.username}"
     if config.by_bearer_token:
         return "the user whom the token names"
+    if config.by_ticket:
+        return "the user whom the nodes know the ticket's owner by"
     return "the principal of this client's certificate" if config.uses_tls else "User:ANONYMOUS"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +9,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from barnabas.client.admin import Admin
+from barnabas.model.acl import AclBindingFilter
 from barnabas.model.config import format_properties
 from barnabas.testing.cluster import Cluster
+from barnabas.testing.users import User
 from barnabas.wire.record_batch import iter_headers
 from tests.cli.conftest import Barnabas, until
 from tests.peers.kafka import RealKafka
@@ -138,5 +140,31 @@ def test_a_node_of_ours(barnabas: Barnabas, barnabas_cluster: Cluster, tmp_path:
         log = copied(barnabas_cluster.files.data / "__cluster_metadata-0" / f"{0:020d}.log", tmp_path)
         ours, kafkas = both(barnabas, log, "tree", f"/image/topics/byName/{name}")
         assert ours == kafkas
-        acl = barnabas("metadata-shell", "-d", str(barnabas_cluster.files.data), "cat", "/acl/id/*")
-        assert acl.code == 1 or json.loads(acl.out)
+
+
+@pytest.mark.requirement("A-29")
+def test_acls_of_a_node_of_ours_in_its_log_and_in_its_snapshot(barnabas: Barnabas, tmp_path: Path) -> None:
+    with capture_logs(), Cluster(tmp_path / "node") as cluster:
+        cluster.as_user("kept").allow("read", "topic", "ord", prefixed=True)
+        gone = User(cluster, "gone", "")
+        gone.allow("write", "topic", "orders")
+        ids = {rule.principal: str(i) for i, rule in cluster.node.image().acls.by_id.items()}
+
+        async def remove(_: object) -> None:
+            async with Admin(cluster.admin.barnabas) as admin:
+                assert len(await admin.delete_acls([AclBindingFilter(principal="User:gone")])) == 1
+            await cluster.node.controller.snapshot()
+
+        cluster.run(remove)
+    folder = cluster.files.data / "__cluster_metadata-0"
+    for file in (folder / f"{0:020d}.log", max(folder.glob("*.checkpoint"))):
+        at = ("metadata-shell", "--snapshot", str(file))
+        assert barnabas(*at, "ls", "/acl/id").out.split() == [ids["User:kept"]]
+        shown = barnabas(*at, "cat", f"/acl/id/{ids['User:kept']}").json
+        assert shown == {
+            "id": ids["User:kept"], "resourceType": 2, "resourceName": "ord", "patternType": 4,
+            "principal": "User:kept", "host": "*", "operation": 3, "permissionType": 3,
+        }  # fmt: skip
+        assert barnabas(*at, "cat", f"/acl/id/{ids['User:gone']}").code == 1
+    ours, kafkas = both(barnabas, copied(folder / f"{0:020d}.log", tmp_path), "ls", "/image/acls/byId")
+    assert ours == kafkas == [ids["User:kept"]]

@@ -41,7 +41,16 @@ def machine(
 
       barnabas doctor machine --port 9092 --port 9093 --output json
     """
-    checks: tuple[Callable[[], Finding], ...] = (_python, _packages, _codecs, _open_files, _java, _spark, _maven)
+    checks: tuple[Callable[[], Finding], ...] = (
+        _python,
+        _packages,
+        _codecs,
+        _open_files,
+        _java,
+        _spark,
+        _kerberos,
+        _maven,
+    )
     findings = [check() for check in checks]
     findings += [_port(p) for p in port or (9092, 9093)]
     rows: list[dict[str, Any]] = [
@@ -102,6 +111,14 @@ def _spark() -> Finding:
         return Finding("Spark", f"pyspark {version('pyspark')}")
     except PackageNotFoundError:
         return Finding("Spark", "none", "pip install 'barnabas[spark]', for the data source and the demo")
+
+
+def _kerberos() -> Finding:
+    try:
+        return Finding("Kerberos", f"gssapi {version('gssapi')}")
+    except PackageNotFoundError:
+        advice = "for SASL GSSAPI: apt-get install gcc python3-dev libkrb5-dev, and pip install 'barnabas[kerberos]'"
+        return Finding("Kerberos", "none", advice)
 
 
 def _maven() -> Finding:

@@ -1,0 +1,1 @@
+"""The herder: the one owner of what a Connect worker knows and does. `worker_herder.WorkerHerder` puts it together."""

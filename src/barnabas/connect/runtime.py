@@ -1,0 +1,139 @@
+"""The port between the herder, which decides what runs on this worker, and what runs it.
+
+The herder's side is plain asyncio. Whatever blocks is the runtime's to put into threads; events come on the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from barnabas.connect.herder_port import ConnectorOffset
+from barnabas.core.connect.ids import ConnectorTaskId, TargetState
+from barnabas.model.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLaunch:
+    """A task to run.
+
+    config: the task's own, as the config topic has it; connector_config: its connector's. Both with references to
+    secrets unresolved: the runtime resolves them where they are used. generation: of the assignment that the task is
+    started under, shown with its query. target_state: STARTED, or PAUSED to begin paused.
+    """
+
+    id: ConnectorTaskId
+    config: Mapping[str, str] = field(repr=False)
+    connector_config: Mapping[str, str] = field(repr=False)
+    target_state: TargetState
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The task works; also after a pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The task has stopped at a batch boundary, its offsets are committed, and it waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The task has ended by itself. trace: why, as text for the status topic, without secrets."""
+
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The task has ended because it was to."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUsed:
+    """The task has read from or written to a topic for the first time."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A batch is done. offsets: where a sink's partitions stand, next offset to read; empty for sources.
+
+    records and value_bytes count what went through, failed ones included; duration_ms is from reading to committed.
+    """
+
+    batch_id: int
+    records: int
+    value_bytes: int
+    failed_records: int
+    duration_ms: int
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+Event = Running | Paused | Failed | Stopped | TopicUsed | Progress
+OnEvent = Callable[[ConnectorTaskId, Event], None]
+
+
+class UnknownTaskError(LookupError):
+    """The runtime was asked about a task that it does not have."""
+
+
+class Runtime(Protocol):
+    """Runs tasks. Any number of calls may be under way at once, for different tasks."""
+
+    async def open(self) -> None:
+        """Get ready to run tasks; returns when the first one could start."""
+
+    async def close(self) -> None:
+        """Stop every task as `stop` does, and let go of everything."""
+
+    async def plan(self, name: str, config: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
+        """Give the task configurations of a connector: its own settings, `task.class`, and what tells tasks apart.
+
+        ConfigError, ConnectError or what the connector raises: the connector has failed.
+        """
+
+    async def start(self, launch: TaskLaunch, on_event: OnEvent) -> None:
+        """Accept a task; what becomes of it comes as events, on the loop: Running or Paused or Failed first.
+
+        Never raises for what is wrong with the task itself.
+        """
+
+    async def pause(self, task: ConnectorTaskId) -> None:
+        """Have a task stop at the next batch boundary; Paused comes when it has. No effect on one that has failed."""
+
+    async def resume(self, task: ConnectorTaskId) -> None:
+        """Have a paused task go on; Running comes when it does. No effect on one that has failed."""
+
+    async def stop(self, task: ConnectorTaskId) -> None:
+        """End a task and forget it, failed or not; UnknownTaskError when there is none.
+
+        Returns when a batch boundary is reached and offsets are committed, or `task.shutdown.graceful.timeout.ms` have
+        passed and the task is cut off. Stopped comes before, unless the task has failed. It may be started again then.
+        """
+
+    async def offsets(self, name: str, config: Mapping[str, str]) -> Sequence[ConnectorOffset]:
+        """Give where a connector is: its group's offsets for a sink, those of the offsets topic for a source."""
+
+    async def alter_offsets(self, name: str, config: Mapping[str, str], offsets: Sequence[ConnectorOffset]) -> str:
+        """Move a connector that is stopped everywhere; give what was done, in words. BadRequestError when it cannot."""
+
+    async def reset_offsets(self, name: str, config: Mapping[str, str]) -> str:
+        """Have a connector that is stopped everywhere begin again; as `alter_offsets`."""
+
+
+class SourceOffsets(Protocol):
+    """What sources of this worker keep in the offsets topic; implemented by the store of the topic."""
+
+    async def read(self, connector: str, partitions: Sequence[Mapping[str, object]]) -> Sequence[ConnectorOffset]:
+        """Give the newest offset of each of these partitions, in order, after reading the topic to its end."""
+
+    async def read_all(self, connector: str) -> Sequence[ConnectorOffset]:
+        """Give every partition of a connector that has an offset, after reading the topic to its end."""
+
+    async def write(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Keep offsets, None to forget one; durable when this returns. ApiError when the topic does not take them."""

@@ -1,0 +1,1 @@
+"""Tasks of Connect as work of Spark."""

@@ -1,0 +1,18 @@
+"""Kafka Connect's converters as column expressions; `make_converter` gives the one that properties ask for."""
+
+from __future__ import annotations
+
+from .base import Converter, Role
+from .headers import HEADER_CONVERTERS, HeaderConverter, make_header_converter
+from .registry import CONVERTERS, converter_class, make_converter
+
+__all__ = [
+    "CONVERTERS",
+    "HEADER_CONVERTERS",
+    "Converter",
+    "HeaderConverter",
+    "Role",
+    "converter_class",
+    "make_converter",
+    "make_header_converter",
+]

@@ -1,0 +1,1 @@
+"""Connect's data beside Spark's: schemas, the types of columns, and the SQL between them."""

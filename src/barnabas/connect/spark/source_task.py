@@ -1,0 +1,132 @@
+"""The task of a source that is a streaming DataFrame: Spark runs batch after batch, the offsets topic follows.
+
+The query's checkpoint is scratch: it is built anew from the offsets topic whenever the query starts. So whoever moves
+the offsets moves the query, and any worker can go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+import time
+from functools import partial
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from barnabas.connect.connector import ConnectError, Source
+from barnabas.connect.herder_port import ConnectorOffset
+from barnabas.connect.runtime import OnEvent, Progress, SourceOffsets, TaskLaunch
+from barnabas.connect.spark import checkpoints
+from barnabas.connect.spark.source_pipeline import SourcePipeline
+from barnabas.connect.spark.task import Surroundings, Task
+
+_TASK: Final = "task"
+
+
+class SourceTask(Task):
+    """State: a query that runs, or none while the task pauses."""
+
+    def __init__(
+        self, launch: TaskLaunch, kind: type[Source], around: Surroundings, on_event: OnEvent, store: SourceOffsets
+    ) -> None:
+        super().__init__(launch, around, on_event)
+        self._kind = kind
+        self._store = store
+        self._source: Source | None = None
+        self._query: StreamingQuery | None = None
+        self._checkpoint = self.scratch / "checkpoint"
+        self._partition = {_TASK: self.id.task}
+        self._hold = threading.Event()
+        self._idle = threading.Event()
+        self._failure: Exception | None = None
+
+    async def open(self) -> None:
+        """Make the source; the first step starts the query."""
+        self._loop = asyncio.get_running_loop()
+        self._pipeline = SourcePipeline(self.config, self.around.settings, self.id)
+        self._source = self._kind.of(self.config)
+        await self._start()
+
+    async def step(self) -> bool:
+        """Look after the query; it works by itself."""
+        if self._query is None:
+            await self._start()
+        elif not await self.in_thread(self._is_active):
+            raise self._failure or ConnectError(await self.in_thread(self._problem))
+        return False
+
+    async def rest(self) -> None:
+        """Let the batch under way end, and stop the query."""
+        await self._stop()
+
+    async def close(self) -> None:
+        """End the query, close the source."""
+        await self._stop()
+        if self._source is not None:
+            await self.in_thread(self._source.close)
+
+    async def _start(self) -> None:
+        (known,) = await self._store.read(self.id.connector, [self._partition])
+        offsets = None if known.offset is None else checkpoints.from_offset(dict(known.offset))
+        self._hold.clear()
+        self._idle.set()
+        self._failure = None
+        self._query = await self.in_thread(partial(self._started, offsets))
+
+    def _started(self, offsets: list[str | None] | None) -> StreamingQuery:
+        assert self._source is not None
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
+        if offsets is not None:
+            checkpoints.build(self._checkpoint, offsets)
+        writer = self._source.read(self.around.spark).writeStream.queryName(self.query_name)
+        return writer.option("checkpointLocation", self._checkpoint.as_uri()).foreachBatch(self._batch).start()
+
+    async def _stop(self) -> None:
+        query, self._query = self._query, None
+        if query is None:
+            return
+        self._hold.set()
+        await self.in_thread(self._idle.wait)
+        await self.in_thread(query.stop)
+
+    def _batch(self, frame: DataFrame, batch_id: int) -> None:
+        """Write a batch, then keep where it ends. Runs in a thread of Spark's."""
+        self._idle.clear()
+        try:
+            if self._hold.is_set():
+                return  # the checkpoint is scratch, so a batch that it wrongly calls done is done anew
+            self._write(frame, batch_id)
+        except Exception as error:
+            self._failure = error
+            raise
+        finally:
+            self._idle.set()
+
+    def _write(self, frame: DataFrame, batch_id: int) -> None:
+        begun = time.monotonic()
+        rows = self._pipeline.write(frame, self._hold)
+        end = checkpoints.to_offset(checkpoints.end_of(self._checkpoint, batch_id))
+        kept = self._store.write(self.id.connector, [ConnectorOffset(self._partition, end)])
+        asyncio.run_coroutine_threadsafe(_awaited(kept), self._loop).result()
+        took_ms = round((time.monotonic() - begun) * 1000)
+        done = Progress(batch_id, rows, 0, self._pipeline.failed, took_ms)
+        self._loop.call_soon_threadsafe(self._tell, done)
+
+    def _tell(self, done: Progress) -> None:
+        for topic in self._pipeline.topics:
+            self.used(topic)
+        self.progressed(done)
+
+    def _is_active(self) -> bool:
+        return self._query is not None and bool(self._query.isActive)
+
+    def _problem(self) -> str:
+        error = self._query.exception() if self._query is not None else None
+        return f"the query {self.query_name!r} has ended" + (f": {error}" if error is not None else "")
+
+
+async def _awaited(work: Any) -> None:
+    await work

@@ -1,0 +1,69 @@
+"""The offsets topic: how far sources have been read; what a runtime keeps for its sources (`runtime.SourceOffsets`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import structlog
+
+from barnabas.client.config import ClientConfig
+from barnabas.connect.herder_port import ConnectorOffset
+from barnabas.connect.topic_log import InternalTopic, LogRecord, TopicLog
+from barnabas.core.connect.json_converter import Json
+from barnabas.core.connect.offset_state import EMPTY_OFFSETS, offset_record, replay_offset, reset_records
+from barnabas.core.connect.records import Record
+
+log = structlog.get_logger("kafka.connect.storage")
+
+
+class OffsetStore:
+    """What the offsets topic says. Use as an async context manager."""
+
+    def __init__(self, config: ClientConfig, topic: InternalTopic) -> None:
+        self._log = TopicLog(config, topic, self._replay)
+        self._state = EMPTY_OFFSETS
+
+    async def __aenter__(self) -> OffsetStore:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Make the topic when it is missing and read it to its end; ConfigError, ApiError."""
+        await self._log.open()
+
+    async def close(self) -> None:
+        """Stop following."""
+        await self._log.close()
+
+    async def read(self, connector: str, partitions: Sequence[Mapping[str, object]]) -> Sequence[ConnectorOffset]:
+        """Give the newest offset of each of these partitions, in order, after reading the topic to its end."""
+        await self._log.read_to_end()
+        return [ConnectorOffset(p, self._state.offset(connector, _json(p))) for p in partitions]
+
+    async def read_all(self, connector: str) -> Sequence[ConnectorOffset]:
+        """Give every partition of a connector that has an offset, after reading the topic to its end."""
+        await self._log.read_to_end()
+        return [ConnectorOffset(known.partition, known.offset) for known in self._state.offsets(connector)]
+
+    async def write(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Keep offsets, None to forget one; durable when this returns. WriteFailedError."""
+        records: list[Record] = []
+        for partition, offset in ((_json(o.partition), o.offset) for o in offsets):
+            if offset is None:
+                records += reset_records(self._state, connector, partition)
+            else:
+                records.append(offset_record(connector, partition, _json(offset)))
+        await self._log.append(records)
+
+    def _replay(self, record: LogRecord) -> None:
+        self._state, complaint = replay_offset(self._state, record.key, record.value)
+        if complaint is not None:
+            log.warning("a record of the offsets topic is skipped", offset=record.offset, why=complaint)
+
+
+def _json(fields: Mapping[str, object]) -> Mapping[str, Json]:
+    return cast(Mapping[str, Json], fields)
