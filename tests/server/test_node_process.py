@@ -56,7 +56,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     [
         ("num.partitions=many", "num.partitions"),
         ("listeners=NOWHERE://:1", "NOWHERE"),
-        ("super.users=admin", "super.users"),
+        pytest.param("super.users=admin", "super.users", marks=pytest.mark.requirement("A-06")),
         ("ssl.principal.mapping.rules=RULE:(/x/", "ssl.principal.mapping.rules"),
         ("max.connections.per.ip.overrides=nowhere", "max.connections.per.ip.overrides"),
         ("barnabas.metrics.listener=9090", "barnabas.metrics.listener"),

@@ -46,7 +46,7 @@ def test_each_listener_has_its_mechanism(listener: str, mechanism: str) -> None:
     settings = peer_settings(broker(), listener, "2")
     assert settings.tls is None
     assert settings.sasl is not None
-    begun = settings.sasl()
+    begun = settings.sasl("localhost")
     assert isinstance(begun, SaslClient)
     assert begun.next_request == SendHandshake(mechanism)
 
@@ -78,11 +78,16 @@ def test_timeouts_are_kafkas_keys() -> None:
         ),
         (
             {
-                "sasl__mechanism__controller__protocol": "GSSAPI",
-                "listener__name__quorum__gssapi__sasl__jaas__config": f'{PLAIN} username="c" password="cc";',
+                "sasl__mechanism__controller__protocol": "DIGEST-MD5",
+                "listener__name__quorum__digest-md5__sasl__jaas__config": f'{PLAIN} username="c" password="cc";',
             },
             "QUORUM",
-            "sasl.mechanism.controller.protocol=GSSAPI: this node cannot log in so",
+            "sasl.mechanism.controller.protocol=DIGEST-MD5: this node cannot log in so",
+        ),
+        (
+            {"sasl__mechanism__controller__protocol": "GSSAPI"},
+            "QUORUM",
+            "sasl.mechanism.controller.protocol=GSSAPI: ",
         ),
     ],
 )

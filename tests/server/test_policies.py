@@ -67,6 +67,10 @@ class KeepRetention(AlterConfigPolicy):
         self.closed = True
 
 
+class Unfinished(CreateTopicPolicy):
+    """Forgets what it is for."""
+
+
 class Broken(CreateTopicPolicy):
     """Fails in a way of its own."""
 
@@ -99,6 +103,7 @@ def test_a_policy_is_named_as_a_class_or_an_entry_point(
         ("nobody", "no entry point 'nobody'"),
         (f"{HERE}:Missing", "cannot load"),
         (f"{HERE}:KeepRetention", "is not a CreateTopicPolicy"),
+        (f"{HERE}:Unfinished", r"has no method validate"),
     ],
 )
 def test_a_policy_that_cannot_be_had_stops_the_start(name: str, text: str, tmp_path: Path) -> None:

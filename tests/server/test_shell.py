@@ -94,6 +94,17 @@ def test_a_request_waits_for_the_one_before_it(root: FramePeer) -> None:
     assert root.receive(FetchRequest(), 12)[1].responses[0].partitions[0].records
 
 
+def test_a_fetch_that_begins_to_wait_as_a_record_is_written_gets_it(cluster: Cluster, root: FramePeer) -> None:
+    """The write may come after the look at the log and before the waiting: such a fetch would be late by its time."""
+    end = root.call(end_of("data")).topics[0].partitions[0].offset
+    with FramePeer(port_of(cluster, LOGIN)) as writer:
+        assert writer.login("root").error_code == 0
+        for offset in range(end, end + 300):
+            root.send(fetch("data", offset, max_wait_ms=600_000), 12)
+            writer.call(produce("data"), 9)
+            assert root.receive(FetchRequest(), 12)[1].responses[0].partitions[0].records
+
+
 def test_produce_without_acknowledgement_gets_no_answer_and_is_written(root: FramePeer) -> None:
     end = root.call(end_of("data")).topics[0].partitions[0].offset
     root.send(produce("data", acks=0), 9)

@@ -42,6 +42,7 @@ from barnabas.server.metadata_metrics import MetadataMetrics
 from barnabas.server.metadata_replica import MetadataReplica
 from barnabas.server.metrics import ServerMetrics
 from barnabas.server.network.authentication import Authentication
+from barnabas.server.network.conduct import SessionConduct
 from barnabas.server.network.connection_limits import ConnectionLimits
 from barnabas.server.network.listeners import ServedListener, receive_budget, tend
 from barnabas.server.network.session_socket import SessionSocket
@@ -64,9 +65,9 @@ from barnabas.storage.log_dirs import LogDirs, LogDirsSettings
 from barnabas.storage.meta_properties import MetaPropertiesError
 
 if TYPE_CHECKING:
+    from barnabas.net.metrics_http import MetricsServer
     from barnabas.server.context import RequestContext
     from barnabas.server.groups.group_coordinator import GroupCoordinator
-    from barnabas.server.metrics_http import MetricsServer
     from barnabas.server.producer_ids import ProducerIds
     from barnabas.server.replication.fetch_sessions import FetchSessions
     from barnabas.server.replication.partitions import Partitions
@@ -103,9 +104,13 @@ class Node:
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
 
-    def __init__(self, config: NodeConfig, fs: FileSystem | None = None) -> None:
-        """fs: the disk, the operating system's unless another is given."""
+    def __init__(
+        self, config: NodeConfig, fs: FileSystem | None = None, *, conduct: SessionConduct | None = None
+    ) -> None:
+        """fs: the disk, the operating system's unless another is given; conduct: of clients' sessions, for those who
+        test clients."""
         self.config = config
+        self.conduct = conduct or SessionConduct()
         self.static_config = config
         """As the node was started; `config` also holds what was changed since (KIP-226)."""
         self.clock: Clock = SystemClock()
@@ -136,7 +141,7 @@ class Node:
             fs=fs,
         )
         self._mechanisms = Mechanisms(config, self._for_logins, self.token_secrets, self.clock)
-        self.authentication = Authentication(config, self._mechanisms, self.principals, self.clock)
+        self.authentication = Authentication(config, self._mechanisms, self.principals, self.clock, self.conduct)
         self._own = OwnMetadata(lambda: self.metadata.own_records())
         self._acls = AclPublisher(config, self._own)
         self._configs = ConfigPublisher(config, self.log_dirs, self._reconfigured)
@@ -299,7 +304,7 @@ class Node:
             if not listener.early:
                 listener.start()
         if self.config["barnabas.metrics.listener"]:
-            from barnabas.server.metrics_http import MetricsServer  # an HTTP server is much to load for nothing
+            from barnabas.net.metrics_http import MetricsServer  # an HTTP server is much to load for nothing
 
             self.metrics_server = MetricsServer(self.config["barnabas.metrics.listener"], self.metrics.registry)
             await self.metrics_server.start()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.core.sasl.jaas import JaasError, parse_jaas
+from barnabas.core.sasl.mechanisms import gssapi
 from barnabas.model.principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
+from barnabas.server.logins.kerberos import own_user
 
 if TYPE_CHECKING:
     from barnabas.server.config import NodeConfig
@@ -19,7 +21,10 @@ def own_principal(config: NodeConfig) -> KafkaPrincipal:
     if jaas is None or not config.security_protocol(listener).startswith("SASL_"):
         return ANONYMOUS
     try:
-        user = parse_jaas(jaas.secret).username
+        module = parse_jaas(jaas.secret)
     except JaasError:
         return ANONYMOUS  # whoever connects by it says what is wrong
+    user = module.username
+    if mechanism == gssapi.NAME:
+        user = own_user(config, listener, module.options.get("principal", ""))
     return KafkaPrincipal(USER_TYPE, user) if user else ANONYMOUS

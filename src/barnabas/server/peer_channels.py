@@ -7,17 +7,18 @@ A node is a client of its fellows, by the settings of the listener that it conne
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.core.sasl.client import SaslClient, client_mechanism
 from barnabas.core.sasl.jaas import JaasError, LoginModule, parse_jaas
-from barnabas.core.sasl.mechanisms import MECHANISMS, oauthbearer
+from barnabas.core.sasl.mechanisms import MECHANISMS, gssapi, oauthbearer
 from barnabas.model.config import ConfigError, Password
-from barnabas.net import bearer_tokens
+from barnabas.net import bearer_tokens, kerberos_logins
 from barnabas.net.bearer_tokens import BearerTokens
 from barnabas.net.client import ChannelSettings
+from barnabas.net.kerberos_logins import KerberosLogins
 from barnabas.net.tls import ClientTls, TlsConfig
 from barnabas.server.config import TABLE
 
@@ -44,13 +45,19 @@ def peer_settings(config: NodeConfig, listener_name: str, client_id: str) -> Cha
     )
 
 
-def _sasl(config: NodeConfig, listener_name: str) -> Callable[[], SaslClient | Awaitable[SaslClient]]:
+def _sasl(config: NodeConfig, listener_name: str) -> Callable[[str], SaslClient | Awaitable[SaslClient]]:
     to_controllers = listener_name.upper() in config.controller_listener_names
     mechanism_key = f"sasl.mechanism.{'controller' if to_controllers else 'inter.broker'}.protocol"
     mechanism: str = config.on_listener(listener_name, mechanism_key)
     key = f"listener.name.{listener_name.lower()}.{mechanism.lower()}.sasl.jaas.config"
     if mechanism == oauthbearer.NAME:
-        return _bearer_tokens(config, listener_name, key).exchange
+        tokens = _bearer_tokens(config, listener_name, key)
+        return lambda host: tokens.exchange()
+    if mechanism == gssapi.NAME:
+        try:
+            return _kerberos_logins(config, listener_name, key).exchange
+        except ConfigError as e:
+            raise ConfigError(f"{mechanism_key}={mechanism}: {e}") from None
     user, password = _credentials(key, config.on_mechanism(listener_name, mechanism, "sasl.jaas.config"))
     made = partial(client_mechanism, mechanism, user, password.secret, _new_nonce)
     try:
@@ -59,17 +66,31 @@ def _sasl(config: NodeConfig, listener_name: str) -> Callable[[], SaslClient | A
         raise ConfigError(
             f"{mechanism_key}={mechanism}: this node cannot log in so; want one of {', '.join(MECHANISMS)}"
         ) from None
-    return lambda: SaslClient(mechanism, made())
+    return lambda host: SaslClient(mechanism, made())
 
 
 def _bearer_tokens(config: NodeConfig, listener_name: str, key: str) -> BearerTokens:
-    settings = {}
-    for name in bearer_tokens.KEYS:
-        value = config.on_mechanism(listener_name, oauthbearer.NAME, name) if name in TABLE else None
+    settings = _texts(config, listener_name, oauthbearer.NAME, bearer_tokens.KEYS)
+    return bearer_tokens.bearer_tokens(settings, _options(config, listener_name, oauthbearer.NAME, key))
+
+
+def _kerberos_logins(config: NodeConfig, listener_name: str, key: str) -> KerberosLogins:
+    settings = _texts(config, listener_name, gssapi.NAME, kerberos_logins.KEYS)
+    return kerberos_logins.kerberos_logins(settings, _options(config, listener_name, gssapi.NAME, key))
+
+
+def _texts(config: NodeConfig, listener_name: str, mechanism: str, keys: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for name in keys:
+        value = config.on_mechanism(listener_name, mechanism, name) if name in TABLE else None
         if value is not None:
-            settings[name] = value.secret if isinstance(value, Password) else str(value)
-    jaas = config.on_mechanism(listener_name, oauthbearer.NAME, "sasl.jaas.config")
-    return bearer_tokens.bearer_tokens(settings, {} if jaas is None else _login_module(key, jaas).options)
+            found[name] = value.secret if isinstance(value, Password) else str(value)
+    return found
+
+
+def _options(config: NodeConfig, listener_name: str, mechanism: str, key: str) -> Mapping[str, str]:
+    jaas = config.on_mechanism(listener_name, mechanism, "sasl.jaas.config")
+    return {} if jaas is None else _login_module(key, jaas).options
 
 
 def _login_module(key: str, jaas: Password) -> LoginModule:

@@ -16,8 +16,10 @@ topic passes through it, those that the cluster makes for itself and for clients
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import isabstract
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -62,20 +64,20 @@ class Policy:
         """Let go of what it holds; called once, when the node stops."""
 
 
-class CreateTopicPolicy(Policy):
+class CreateTopicPolicy(Policy, ABC):
     """Says which topics may be made (KIP-108)."""
 
+    @abstractmethod
     def validate(self, request: TopicRequest) -> None:
         """Raise PolicyViolationError when the topic may not be made; its text is for the client."""
-        raise NotImplementedError
 
 
-class AlterConfigPolicy(Policy):
+class AlterConfigPolicy(Policy, ABC):
     """Says which configs may be set (KIP-133)."""
 
+    @abstractmethod
     def validate(self, request: ConfigsRequest) -> None:
         """Raise PolicyViolationError when the configs may not be set; its text is for the client."""
-        raise NotImplementedError
 
 
 R = TypeVar("R")
@@ -92,8 +94,8 @@ class Policies:
     @classmethod
     def load(cls, config: NodeConfig) -> Policies:
         """Make and configure the policies that the node's file names; ConfigError when one cannot be had."""
-        create = _made(config, CREATE_TOPIC, CreateTopicPolicy)
-        alter = _made(config, ALTER_CONFIG, AlterConfigPolicy)
+        create = _made(config, CREATE_TOPIC, CreateTopicPolicy)  # type: ignore[type-abstract]  # a class to derive from
+        alter = _made(config, ALTER_CONFIG, AlterConfigPolicy)  # type: ignore[type-abstract]
         return cls(
             allow_topic if create is None else _asked(CREATE_TOPIC, create.validate),
             allow_configs if alter is None else _asked(ALTER_CONFIG, alter.validate),
@@ -116,6 +118,8 @@ def _made(config: NodeConfig, key: str, kind: type[P]) -> P | None:
     found = load(key, name, ENTRY_POINTS)
     if not (isinstance(found, type) and issubclass(found, kind)):
         raise ConfigError(f"{key}: {name} is not a {kind.__name__}; derive it from {kind.__module__}.{kind.__name__}")
+    if isabstract(found):
+        raise ConfigError(f"{key}: {name} has no method validate(request)")
     policy = found()
     policy.configure(config.originals)
     return policy

@@ -8,8 +8,9 @@ A request ends in one of four ways: an answer at once, an answer later, no answe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -146,9 +147,20 @@ class Router:
         """Say whether a request of that API is served here at all."""
         return int(row.key) in self._modules or self.forwards(row)
 
-    def rows(self) -> list[ApiRow]:
-        """Give every API that is served here, by key; of those forwarded ApiVersions lists what the controller has."""
-        return sorted((row for row in API_KEYS.values() if self.serves(row)), key=lambda row: int(row.key))
+    @cached_property
+    def rows(self) -> tuple[ApiRow, ...]:
+        """Every API that is served here, by key; of those forwarded ApiVersions lists what the controller has."""
+        return tuple(sorted((row for row in API_KEYS.values() if self.serves(row)), key=lambda row: int(row.key)))
+
+    @cached_property
+    def forwarded_rows(self) -> tuple[ApiRow, ...]:
+        """Those of them that go to the controller."""
+        return tuple(row for row in self.rows if self.forwards(row))
+
+    @cached_property
+    def versions(self) -> Mapping[int, tuple[int, int]]:
+        """The lowest and the highest version of each of them, by key."""
+        return {int(row.key): (row.min_version, row.max_version) for row in self.rows}
 
     def route(
         self, ctx: RequestContext, frame: memoryview, body_at: int

@@ -20,14 +20,14 @@ def test_every_module_of_the_folder_is_listed() -> None:
 @pytest.mark.parametrize(("listed", "listener"), [(BROKER, "broker"), (CONTROLLER, "controller")])
 def test_every_module_listed_handles_the_api_it_is_called_as(listed: tuple[str, ...], listener: str) -> None:
     router = Router(listed, listener=listener)
-    for row in router.rows():
+    for row in router.rows:
         handler = router.handler(row)
         assert handler is not None
         assert handler.row is row
-    assert len(router.rows()) == len(listed)
+    assert len(router.rows) == len(listed)
 
 
 def test_an_api_that_is_not_listed_is_not_served() -> None:
     router = Router(("metadata",), listener="broker")
-    assert [row.name for row in router.rows()] == ["Metadata"]
+    assert [row.name for row in router.rows] == ["Metadata"]
     assert router.handler(API_KEYS[0]) is None

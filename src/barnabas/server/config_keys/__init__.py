@@ -1,5 +1,6 @@
 """The configuration table of a node: Kafka 4.3's keys, a module a subject."""
 
+from itertools import chain
 from typing import Final
 
 from barnabas.model.config import ConfigTable
@@ -17,16 +18,17 @@ from barnabas.server.config_keys import (
     transactions,
 )
 
-TABLE: Final = ConfigTable(
-    *general.KEYS,
-    *security.KEYS,
-    *logins.KEYS,
-    *logs.KEYS,
-    *groups.KEYS,
-    *quorum.KEYS,
-    *controller.KEYS,
-    *quotas.KEYS,
-    *replication.KEYS,
-    *transactions.KEYS,
-    *accepted.KEYS,
-)
+SECTIONS: Final = {
+    "Roles, listeners, sockets and topics": general.KEYS,
+    "Security": security.KEYS,
+    "Logins": logins.KEYS,
+    "Data on disk": logs.KEYS,
+    "Groups": groups.KEYS,
+    "Metadata quorum": quorum.KEYS,
+    "What the active controller does by itself": controller.KEYS,
+    "Replication": replication.KEYS,
+    "Transactions": transactions.KEYS,
+    "Quotas": quotas.KEYS,
+}
+"""What has an effect, by subject, as the reference shows it."""
+TABLE: Final = ConfigTable(*chain.from_iterable(SECTIONS.values()), *accepted.KEYS)

@@ -1,4 +1,4 @@
-"""Keys of who a peer is and what its login is checked against: principals, delegation tokens, OAUTHBEARER."""
+"""Keys of who a peer is and what its login is checked against: principals, delegation tokens, OAUTHBEARER, Kerberos."""
 
 from typing import Final
 
@@ -144,5 +144,47 @@ KEYS: Final = (
         ConfigType.STRING,
         None,
         "Where this node's own tokens come from: an issuer's https: URL, or a file: that is kept fresh.",
+    ),
+    ConfigKey(
+        "sasl.kerberos.kinit.cmd",
+        ConfigType.STRING,
+        "/usr/bin/kinit",
+        "What renews this node's own ticket cache, with -R; where it logs in by a key table, nothing is run.",
+        dynamic=DynamicMode.PER_BROKER,
+    ),
+    ConfigKey(
+        "sasl.kerberos.min.time.before.relogin",
+        ConfigType.LONG,
+        60_000,
+        "How long this node does not log in to Kerberos again, ms; unless its ticket ends sooner.",
+        dynamic=DynamicMode.PER_BROKER,
+    ),
+    ConfigKey(
+        "sasl.kerberos.principal.to.local.rules",
+        ConfigType.LIST,
+        ("DEFAULT",),
+        "Which user a Kerberos name stands for; the first rule that applies: DEFAULT, or RULE:[n:format](match)s/from/to/g/L.",
+        dynamic=DynamicMode.PER_BROKER,
+    ),
+    ConfigKey(
+        "sasl.kerberos.service.name",
+        ConfigType.STRING,
+        None,
+        "The first part of the nodes' Kerberos names, usually kafka; serviceName in JAAS.",
+        dynamic=DynamicMode.PER_BROKER,
+    ),
+    ConfigKey(
+        "sasl.kerberos.ticket.renew.jitter",
+        ConfigType.DOUBLE,
+        0.05,
+        "The part of a ticket's life that is added by chance before this node renews it.",
+        dynamic=DynamicMode.PER_BROKER,
+    ),
+    ConfigKey(
+        "sasl.kerberos.ticket.renew.window.factor",
+        ConfigType.DOUBLE,
+        0.8,
+        "The part of a ticket's life after which this node renews it.",
+        dynamic=DynamicMode.PER_BROKER,
     ),
 )

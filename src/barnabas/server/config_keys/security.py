@@ -36,7 +36,7 @@ KEYS: Final = (
         "sasl.enabled.mechanisms",
         ConfigType.LIST,
         ("GSSAPI",),
-        "The SASL mechanisms offered: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER; may be set for one listener by its prefix.",
+        "The SASL mechanisms offered: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI; may be set for one listener by its prefix.",
         dynamic=DynamicMode.PER_BROKER,
     ),
     ConfigKey(

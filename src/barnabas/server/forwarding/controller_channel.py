@@ -53,7 +53,7 @@ class LocalChannel:
 
     def controller_versions(self) -> Mapping[int, tuple[int, int]]:
         """Give what our own controller speaks."""
-        return {int(row.key): (row.min_version, row.max_version) for row in self._router.rows()}
+        return self._router.versions
 
     async def forward(self, ctx: RequestContext, frame: memoryview) -> Answer:
         """Serve a client's request at the controller, in the client's name; the answer is the controller's."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from barnabas.core.forwarding.api_versions import offered
 from barnabas.model.features import KRAFT_VERSION
-from barnabas.server.router import ALWAYS_ALLOWED, handles
+from barnabas.server.router import ALWAYS_ALLOWED, Router, handles
 from barnabas.wire.api_keys import PRODUCE_ADVERTISED_MIN_VERSION, ApiKey, ApiRow
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import (
@@ -21,6 +23,9 @@ from barnabas.wire.messages.api_versions import (
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
 
+_Versions = Mapping[int, tuple[int, int]]
+_KNOWN: Final[WeakKeyDictionary[Router, tuple[_Versions | None, list[ApiVersion]]]] = WeakKeyDictionary()
+"""What was answered last by each router, and for which versions of the controller."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -59,14 +64,22 @@ def _finalized(ctx: RequestContext) -> dict[str, int]:
 
 
 def _offered(ctx: RequestContext) -> list[ApiVersion]:
-    """Give what is served here; of what is forwarded, what the active controller serves as well (KIP-590)."""
+    """Give what is served here; of what is forwarded, what the active controller serves as well (KIP-590).
+
+    Every connection asks, and the answer changes with the controller's software only.
+    """
     router = ctx.node.router_of(ctx.listener_name)
-    rows = router.rows()
-    forwarded = [row for row in rows if router.forwards(row)]
-    controller = ctx.node.channel.controller_versions() if forwarded else None
+    controller = ctx.node.channel.controller_versions() if router.forwarded_rows else None
+    known = _KNOWN.get(router)
+    if known is None or known[0] != controller:
+        known = _KNOWN[router] = controller, _versions(router, controller)
+    return known[1]
+
+
+def _versions(router: Router, controller: _Versions | None) -> list[ApiVersion]:
     return [
         ApiVersion(api_key=row.key, min_version=_lowest(row, versions.lowest), max_version=versions.highest)
-        for row, versions in offered(rows, forwarded, controller)
+        for row, versions in offered(router.rows, router.forwarded_rows, controller)
     ]
 
 

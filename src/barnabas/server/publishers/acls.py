@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from barnabas.core.authorizer.loading import LoadingAuthorizer
 from barnabas.core.authorizer.standard import StandardAuthorizer
 from barnabas.core.metadata.delta import MetadataDelta
@@ -29,7 +31,9 @@ class AclPublisher:
             self.authorizer = self._plugin
             return
         self._standard = bare = standard_authorizer(config)
-        self.authorizer = LoadingAuthorizer(bare.super_users, lambda: bare.with_acls(own.image().acls.by_id))
+        # Peers ask again and again while they wait: what stands on the disk is indexed once.
+        own_rules = cache(lambda: bare.with_acls(own.image().acls.by_id))
+        self.authorizer = LoadingAuthorizer(bare.super_users, own_rules)
 
     @property
     def keeps_rules(self) -> bool:

@@ -6,6 +6,7 @@ What consumers and followers have in common; what each may read stands in `handl
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +33,7 @@ LEADERS_FROM: Final = 16
 _NOT_OURS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-class Reading:
+class Reading(ABC):
     """Reads all that is wanted, again whenever some of it grew. limit: the bytes of the answer."""
 
     by_follower = False
@@ -68,9 +69,9 @@ class Reading:
             self._refuse(wanted, answer, e.code)
         return answer
 
+    @abstractmethod
     def read_partition(self, wanted: Wanted, answer: PartitionData) -> None:
         """Put into `answer` what the asker may have of a partition; ApiError when that is nothing."""
-        raise NotImplementedError
 
     def _refuse(self, wanted: Wanted, answer: PartitionData, code: ErrorCode) -> None:
         answer.error_code, self.failed = code, True
@@ -134,9 +135,9 @@ class Reading:
             ]
         return response
 
+    @abstractmethod
     def finish(self, answers: list[PartitionData]) -> FetchResponse:
         """Give the answer; an incremental one holds only what is new."""
-        raise NotImplementedError
 
     # --- waiting
 
@@ -148,6 +149,7 @@ class Reading:
         timer = loop.call_later(self.max_wait_ms / 1000, self._expired, over)
         purgatory.size += 1
         self.begin(lambda: _done(over))
+        self.grown()  # what came between the first look and this task's begin has called nobody
         try:
             await over
         finally:
@@ -173,13 +175,13 @@ class Reading:
         self._ready = ready
         self.watch()
 
+    @abstractmethod
     def watch(self) -> None:
         """Let `grown` be called when there may be more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def unwatch(self) -> None:
         """Let `grown` be called no more."""
-        raise NotImplementedError
 
     def grown(self) -> None:
         """Look whether there is enough by now."""

@@ -49,6 +49,7 @@ class ReplicaFetchers:
         self._clock = clock
         self._config = config
         self._settings = _settings(config)
+        self._channels: ChannelSettings | None = None
         self._image = image
         self._fetchers: dict[FetcherKey, ReplicaFetcher] = {}
         self._by_partition: dict[TopicIdPartition, FetcherKey] = {}
@@ -65,14 +66,16 @@ class ReplicaFetchers:
         return self._settings
 
     def channel_settings(self) -> ChannelSettings:
-        """Give how to connect to another broker."""
-        config = self._config
-        made = peer_settings(config, config.inter_broker_listener_name, f"broker-{self.node_id}-fetcher")
-        return replace(
-            made,
-            request_timeout_ms=config["replica.socket.timeout.ms"],
-            receive_buffer_bytes=config["replica.socket.receive.buffer.bytes"],
-        )
+        """Give how to connect to another broker: the same while the configuration stays, so that a token is kept."""
+        if self._channels is None:
+            config = self._config
+            made = peer_settings(config, config.inter_broker_listener_name, f"broker-{self.node_id}-fetcher")
+            self._channels = replace(
+                made,
+                request_timeout_ms=config["replica.socket.timeout.ms"],
+                receive_buffer_bytes=config["replica.socket.receive.buffer.bytes"],
+            )
+        return self._channels
 
     def address(self, broker_id: int) -> tuple[str, int] | None:
         """Give where a broker listens for others; None while it is not known."""
@@ -124,7 +127,7 @@ class ReplicaFetchers:
     def reconfigure(self, config: NodeConfig, partitions: Iterable[Partition]) -> None:
         """Take another configuration; `partitions`: those that are followed."""
         spread_anew = config["num.replica.fetchers"] != self._config["num.replica.fetchers"]
-        self._config, self._settings = config, _settings(config)
+        self._config, self._settings, self._channels = config, _settings(config), None
         if spread_anew:
             for partition in partitions:
                 if not partition.is_leader:
