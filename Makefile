@@ -1,10 +1,11 @@
 # One entry for people and the build server. `make demo` and `make test` do all the set-up they need.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cluster check bench chaos messages samples requirements clients spark sim traces docs format
+.PHONY: help setup demo test cluster check bench chaos messages samples requirements clients spark sim traces reauth docs format
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+KERBEROS := $(VENV)/.kerberos
 QUICK := not peer and not spark and not crash and not slow and not cluster
 SEED ?= 0
 SEEDS ?= 1000
@@ -16,14 +17,19 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	python3 scripts/make_venv.py $(VENV)
 	touch $@
 
+$(KERBEROS): $(STAMP) requirements-kerberos.lock
+	sh scripts/need.sh gcc krb5-config python3-config
+	CFLAGS=-O0 $(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-kerberos.lock
+	touch $@
+
 setup: $(STAMP) ## make the virtual environment with everything in it
 
 demo: $(STAMP) ## the main job on real data: a secured node, 336,776 flights, Spark, a Parquet lake, a report
 	sh scripts/need.sh java
 	$(BIN)/barnabas demo
 
-test: $(STAMP) ## every test, real Kafka and Spark included
-	sh scripts/need.sh java javac mvn kcat
+test: $(STAMP) $(KERBEROS) ## every test, real Kafka, Spark and Kerberos included
+	sh scripts/need.sh java javac mvn kcat krb5kdc kadmin.local kinit sasl-gssapi
 	$(BIN)/python -m pytest -p no:cacheprovider
 
 cluster: $(STAMP) ## of the tests those of several nodes under load, killed, paused, and beside Apache Kafka's
@@ -53,6 +59,10 @@ samples: $(STAMP) ## write samples of this version's files into tests/samples, f
 
 requirements: $(STAMP) ## print each requirement with the tests that prove it, into docs/status.md
 	$(BIN)/python tools/requirements_status.py
+
+reauth: $(STAMP) ## run the clients of others through `barnabas reauth-check`; writes docs/reauthentication.md
+	sh scripts/need.sh java javac mvn kcat
+	$(BIN)/python -m tools.reauth_table
 
 docs: $(STAMP) ## write the configuration reference anew from its table
 	$(BIN)/python tools/configuration_reference.py
