@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from .peers.kafka import RealKafka
 from .peers.tools import ToolRunner, close_shared_runner, shared_runner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+settings.register_profile("barnabas", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("barnabas")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -45,3 +55,29 @@ def java_tools() -> ToolRunner:
 def _end_of_java_tools() -> Iterator[None]:
     yield
     close_shared_runner()
+
+
+@pytest.fixture(scope="session")
+def event_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of Spark's event logs, written as plain text."""
+    return tmp_path_factory.mktemp("event-logs")
+
+
+@pytest.fixture(scope="session")
+def spark(event_logs: Path) -> Iterator[SparkSession]:
+    """Give Spark's session, of which a process has one, with event logs.
+
+    Tests name their topics, paths and groups themselves.
+    """
+    from barnabas.spark.session import open_session
+
+    settings = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": event_logs.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    session = open_session("barnabas tests", master="local[2]", quiet=True, settings=settings)
+    yield session
+    session.stop()

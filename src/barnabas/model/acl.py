@@ -102,6 +102,14 @@ class AclBinding:
     operation: AclOperation
     permission_type: AclPermissionType
 
+    @property
+    def as_filter(self) -> AclBindingFilter:
+        """The filter that matches this rule and no other."""
+        p = self.pattern
+        return AclBindingFilter(
+            p.resource_type, p.name, p.pattern_type, self.principal, self.host, self.operation, self.permission_type
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class AclBindingFilter:

@@ -31,6 +31,7 @@ _PERCENTILES: Final = (
     ("99thPercentile", 0.99),
     ("999thPercentile", 0.999),
 )
+_HALF_WINDOW_MS: Final = 30_000
 _WILD: Final = frozenset("*?[")
 
 
@@ -151,6 +152,58 @@ class Timer:
         """Give the rates a second, the distribution in milliseconds, and the unit of that."""
         times = self._times.attributes()
         return self._rates.attributes(self._times.count, self._event) | times | {"LatencyUnit": "MILLISECONDS"}
+
+
+class Window:
+    """Sum, count and maximum of what was seen in the last 30 to 60 seconds."""
+
+    __slots__ = ("_clock", "_new", "_old", "_since_ms")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since_ms = clock.monotonic_ms()
+        self._old: tuple[float, int, float] | None = None
+        self._new = (0.0, 0, 0.0)
+
+    def add(self, value: float) -> None:
+        """Take in a value."""
+        self._turn()
+        total, count, top = self._new
+        self._new = (total + value, count + 1, value if not count or value > top else top)
+
+    @property
+    def mean(self) -> float:
+        """Give the mean; NaN when there was nothing, as Kafka's is."""
+        total, count, _ = self._both()
+        return total / count if count else float("nan")
+
+    @property
+    def top(self) -> float:
+        """Give the maximum; NaN when there was nothing."""
+        _, count, top = self._both()
+        return top if count else float("nan")
+
+    @property
+    def rate(self) -> float:
+        """Give the sum, by second of the window."""
+        total, _, _ = self._both()
+        elapsed_ms = self._clock.monotonic_ms() - self._since_ms + (_HALF_WINDOW_MS if self._old is not None else 0)
+        return total * 1000 / max(elapsed_ms, _HALF_WINDOW_MS)
+
+    def _both(self) -> tuple[float, int, float]:
+        self._turn()
+        if self._old is None or not self._old[1]:
+            return self._new
+        if not self._new[1]:
+            return self._old
+        return self._old[0] + self._new[0], self._old[1] + self._new[1], max(self._old[2], self._new[2])
+
+    def _turn(self) -> None:
+        now = self._clock.monotonic_ms()
+        age = now - self._since_ms
+        if age >= _HALF_WINDOW_MS:
+            self._old = self._new if age < 2 * _HALF_WINDOW_MS else (0.0, 0, 0.0)
+            self._new, self._since_ms = (0.0, 0, 0.0), now
 
 
 @dataclass(slots=True)

@@ -97,6 +97,34 @@ def encode_batch(
     return _sealed(header, body)
 
 
+def batch_of_body(
+    body: bytes | memoryview,
+    record_count: int,
+    timestamp_ms: int,
+    *,
+    compression: Compression = Compression.NONE,
+    level: int | None = None,
+) -> bytes:
+    """Give the batch of records that are encoded already, offsets from 0 on, all of one timestamp and no producer's."""
+    data = bytes(body) if compression is Compression.NONE else compress(compression, bytes(body), level)
+    header = BatchHeader(
+        base_offset=0,
+        batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD + len(data),
+        leader_epoch=NO_PARTITION_LEADER_EPOCH,
+        magic=CURRENT_MAGIC,
+        crc=0,
+        attributes=int(compression),
+        last_offset_delta=record_count - 1,
+        base_timestamp=timestamp_ms,
+        max_timestamp=timestamp_ms,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        record_count=record_count,
+    )
+    return _sealed(header, data)
+
+
 def filtered_batch(
     header: BatchHeader,
     kept: Sequence[Record],

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.core.metadata.acl_changes import create_acls, delete_acls, matches
+from barnabas.core.metadata.acl_changes import create_acls, delete_acls, matches, matching
 from barnabas.core.metadata.acls import AclsImage
 from barnabas.core.metadata.image import MetadataImage, replay
 from barnabas.model.acl import (
@@ -115,7 +115,24 @@ PATTERNS = {
     ],
 )
 def test_filters_find_the_rules_that_kafka_finds(wanted: AclBindingFilter, found: set[str]) -> None:
-    assert {name for name, pattern in PATTERNS.items() if matches(wanted, replace(READ, pattern=pattern))} == found
+    bindings = {name: replace(READ, pattern=pattern) for name, pattern in PATTERNS.items()}
+    assert {name for name, binding in bindings.items() if matches(wanted, binding)} == found
+    others = [replace(READ, principal="User:other", host="10.0.0.9", pattern=ResourcePattern(ResourceType.USER, "x"))]
+    image = rules(*bindings.values(), *others)
+    listed = [binding for _, binding in matching(image, wanted)]
+    assert {name for name, binding in bindings.items() if binding in listed} == found
+    assert len(listed) == len(found) + matches(wanted, others[0])
+
+
+def test_a_filter_that_spells_one_rule_finds_it_at_once_and_under_every_id() -> None:
+    stored = [replace(READ, pattern=p, host=host) for p in PATTERNS.values() for host in ("*", "10.0.0.1")]
+    once = rules(*stored)
+    twice = replace(once, by_id=once.by_id.set(a_uuid(999), stored[0]))
+    for image in (once, twice):
+        for one in (*stored, replace(READ, principal="User:bob")):
+            found = matching(image, one.as_filter)
+            assert found == sorted(row for row in image.by_id.items() if matches(one.as_filter, row[1]))
+            assert len(found) == (one in stored) + (image is twice and one == stored[0])
 
 
 def test_every_filter_answers_for_itself_but_removes_once() -> None:
