@@ -47,7 +47,7 @@ class SinkTask(Task):
         self._sink: Sink | None = None
         self._pipeline = SinkPipeline(self.config, around.settings, self.id)
         self._client = around.settings.consumer(self.id, launch.connector_config)
-        self._size = BatchSize()
+        self._size = BatchSize.of(self._client)
         self._cut_off = threading.Event()
         self._cluster: Cluster | None = None
         self._membership: GroupMembership | None = None
