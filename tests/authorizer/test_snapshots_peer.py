@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.client.admin import Admin
 from barnabas.client.config import ClientConfig
-from barnabas.core.metadata.acl_changes import create_acls, delete_acls
+from barnabas.core.metadata.acl_changes import AclSearch, create_acls, delete_acls
 from barnabas.model.acl import (
     AclBinding,
     AclBindingFilter,
@@ -46,7 +46,9 @@ async def test_a_real_controller_starts_from_our_snapshot(tmp_path: Path, java_t
     async with running(config) as controller:
         await controller.write(lambda image: create_acls(image.acls, rules, random_uuid))
         filters = [AclBindingFilter(name=rule.pattern.name) for rule in rules[LIVE:]]
-        await controller.write(lambda image: delete_acls(image.acls, filters))
+        search = AclSearch(controller.image.acls, filters)
+        list(search.steps())
+        await controller.write(lambda image: delete_acls(image.acls, search))
         await controller.snapshot()
         live = {str(acl_id): acl for acl_id, acl in controller.committed_image.acls.by_id.items()}
     assert len(live) == LIVE

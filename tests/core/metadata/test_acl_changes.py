@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
+from immutables import Map
 
-from barnabas.core.metadata.acl_changes import create_acls, delete_acls, matches, matching
+from barnabas.core.metadata.acl_changes import RULES_A_STEP, AclSearch, create_acls, delete_acls, matches
 from barnabas.core.metadata.acls import AclsImage
 from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.limits import MAX_RECORDS_PER_REQUEST
 from barnabas.model.acl import (
     AclBinding,
     AclBindingFilter,
@@ -18,6 +21,7 @@ from barnabas.model.acl import (
     ResourcePattern,
     ResourceType,
 )
+from barnabas.model.uuid import Uuid
 from barnabas.wire.errors import ApiError, ErrorCode
 from tests.core.metadata.clusters import Ids
 from tests.core.metadata.metadata_records import a_uuid
@@ -29,6 +33,18 @@ READ = AclBinding(
 
 def rules(*bindings: AclBinding) -> AclsImage:
     return replay(MetadataImage.EMPTY, create_acls(AclsImage(), bindings, Ids()).records).acls
+
+
+def found(image: AclsImage, *filters: AclBindingFilter) -> AclSearch:
+    search = AclSearch(image, filters)
+    list(search.steps())
+    return search
+
+
+def matching(image: AclsImage, wanted: AclBindingFilter) -> list[tuple[Uuid, AclBinding]]:
+    (rows,) = found(image, wanted).found
+    assert isinstance(rows, list)
+    return rows
 
 
 @pytest.mark.requirement("A-10")
@@ -138,7 +154,7 @@ def test_a_filter_that_spells_one_rule_finds_it_at_once_and_under_every_id() -> 
 def test_every_filter_answers_for_itself_but_removes_once() -> None:
     image = rules(READ, replace(READ, principal="User:bob"))
     unknown = AclBindingFilter(operation=AclOperation.UNKNOWN)
-    decision = delete_acls(image, [AclBindingFilter(principal="User:alice"), unknown, AclBindingFilter()])
+    decision = delete_acls(image, found(image, AclBindingFilter(principal="User:alice"), unknown, AclBindingFilter()))
     one, refused, all_of_them = decision.response
     assert one == [READ]
     assert isinstance(refused, ApiError)
@@ -146,6 +162,22 @@ def test_every_filter_answers_for_itself_but_removes_once() -> None:
     assert isinstance(all_of_them, list)
     assert len(all_of_them) == 2
     assert len(decision.records) == 2
+
+
+def test_what_happened_during_the_search_is_left_as_it_is() -> None:
+    ids = Ids()
+    image = replay(
+        MetadataImage.EMPTY, create_acls(AclsImage(), [READ, replace(READ, principal="User:bob")], ids).records
+    ).acls
+    search = found(image, AclBindingFilter())
+    gone = delete_acls(image, found(image, READ.as_filter)).records
+    since = create_acls(image, [replace(READ, principal="User:carol")], ids).records
+    later = replay(replace(MetadataImage.EMPTY, acls=image), [*gone, *since]).acls
+    decision = delete_acls(later, search)
+    assert decision.response == [[replace(READ, principal="User:bob")]]
+    assert [b.principal for b in replay(replace(MetadataImage.EMPTY, acls=later), decision.records).acls.ids] == [
+        "User:carol"
+    ]
 
 
 @pytest.mark.requirement("H-20")
@@ -156,7 +188,23 @@ def test_too_many_deletions_are_refused_whole() -> None:
         ids = iter(range(n * 10_000, n * 10_000 + 10_000))
         records = create_acls(image, bindings, lambda ids=ids: a_uuid(next(ids))).records  # type: ignore[misc]
         image = replay(replace(MetadataImage.EMPTY, acls=image), records).acls
-    with pytest.raises(ApiError, match="10000") as refused:
-        delete_acls(image, [AclBindingFilter()])
-    assert refused.value.code is ErrorCode.INVALID_REQUEST
-    assert len(delete_acls(image, [AclBindingFilter(principal="User:0-0")]).records) == 1
+    one = AclBindingFilter(principal="User:0-0")
+    most = [replace(READ, principal=f"User:{n}-{i}").as_filter for n in range(4) for i in range(2_500)]
+    for too_many in ([AclBindingFilter()], [*most, one]):
+        with pytest.raises(ApiError, match="10000") as refused:
+            found(image, *too_many)
+        assert refused.value.code is ErrorCode.INVALID_REQUEST
+    assert len(delete_acls(image, found(image, *most)).records) == len(most)
+    assert len(delete_acls(image, found(image, one, one)).records) == 1
+
+
+@pytest.mark.requirement("H-20")
+def test_a_search_ends_where_the_rules_are_too_many() -> None:
+    ids = (a_uuid(n) for n in count())
+    bindings = [replace(READ, host=f"10.{n // 10_000}.0.{n}") for n in range(2 * MAX_RECORDS_PER_REQUEST)]
+    image = AclsImage(Map(zip(ids, bindings, strict=False)))
+    steps = AclSearch(image, [AclBindingFilter()]).steps()
+    for _ in range(MAX_RECORDS_PER_REQUEST // RULES_A_STEP):
+        next(steps)
+    with pytest.raises(ApiError, match="10000"):
+        next(steps)

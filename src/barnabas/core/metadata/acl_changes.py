@@ -80,24 +80,58 @@ FilterResult = list[AclBinding] | ApiError
 """What one filter removed, or why it is refused."""
 
 
-def delete_acls(image: AclsImage, filters: Sequence[AclBindingFilter]) -> Decision[list[FilterResult]]:
-    """Remove every rule that a filter matches, for each filter in order; ApiError when they are too many (H-20)."""
+class AclSearch:
+    """Looks for what the filters of one DeleteAcls match, in steps, among the rules of one image.
+
+    found: for each filter in order, the rules that it matches, by id, or why it is refused.
+    """
+
+    def __init__(self, image: AclsImage, filters: Sequence[AclBindingFilter]) -> None:
+        self.found: list[list[tuple[Uuid, AclBinding]] | ApiError] = []
+        self._image = image
+        self._filters = filters
+        self._all: set[Uuid] = set()
+
+    def steps(self) -> Iterator[None]:
+        """Search; after each step somebody else may have a turn. ApiError as soon as the rules are too many (H-20)."""
+        for wanted in self._filters:
+            refusal = refused_filter(wanted)
+            if refusal is not None:
+                self.found.append(refusal)
+                continue
+            rows: list[tuple[Uuid, AclBinding]] = []
+            for some in looked_through(self._image, wanted):
+                self._count(some)
+                rows += some
+                yield
+            self.found.append(sorted(rows))
+
+    def _count(self, rows: list[tuple[Uuid, AclBinding]]) -> None:
+        for acl_id, _ in rows:
+            # As in Kafka, which refuses another match of a rule that it has counted already, too.
+            if len(self._all) >= MAX_RECORDS_PER_REQUEST:
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"more than {MAX_RECORDS_PER_REQUEST} rules match, which one request may not delete; nothing was "
+                    "deleted: use narrower filters, one after the other",
+                )
+            self._all.add(acl_id)
+
+
+def delete_acls(image: AclsImage, search: AclSearch) -> Decision[list[FilterResult]]:
+    """Remove what a search has found and is still there, each rule once; the answer follows the filters' order.
+
+    Rules that came to be since the search began are taken to have come after the deletion.
+    """
     results: list[FilterResult] = []
     removed: dict[Uuid, None] = {}
-    for wanted in filters:
-        refusal = refused_filter(wanted)
-        if refusal is not None:
-            results.append(refusal)
+    for found in search.found:
+        if isinstance(found, ApiError):
+            results.append(found)
             continue
-        found = matching(image, wanted)
-        removed.update((acl_id, None) for acl_id, _ in found)
-        if len(removed) > MAX_RECORDS_PER_REQUEST:
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST,
-                f"more than {MAX_RECORDS_PER_REQUEST} rules match, which one request may not delete; nothing was "
-                "deleted: use narrower filters, one after the other",
-            )
-        results.append([binding for _, binding in found])
+        there = [(acl_id, binding) for acl_id, binding in found if acl_id in image.by_id]
+        removed.update((acl_id, None) for acl_id, _ in there)
+        results.append([binding for _, binding in there])
     records = (VersionedRecord(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in removed)
     return Decision(tuple(records), results)
 
@@ -108,11 +142,6 @@ def refused_filter(wanted: AclBindingFilter) -> ApiError | None:
         if part.name == "UNKNOWN":
             return ApiError(ErrorCode.INVALID_REQUEST, f"the filter has a {type(part).__name__} that is not known")
     return None
-
-
-def matching(image: AclsImage, wanted: AclBindingFilter) -> list[tuple[Uuid, AclBinding]]:
-    """Give the rules that the filter matches, by id."""
-    return sorted(row for some in looked_through(image, wanted) for row in some)
 
 
 def looked_through(image: AclsImage, wanted: AclBindingFilter) -> Iterator[list[tuple[Uuid, AclBinding]]]:
