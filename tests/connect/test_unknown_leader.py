@@ -89,7 +89,7 @@ async def test_what_needs_the_leader_waits_until_it_is_known(bootstrap: str, gro
             assert {name.lower(): text for name, text in refused.headers.items()}["retry-after"] == "1"
             await follower.engine.configs.put_connector_config("lines", config)
             await until(lambda: [line for line in log if "nobody has said" in str(line.get("exc_info"))])
-            assert states(follower, "lines") == ["RUNNING"]
+            await until(lambda: states(follower, "lines") == ["RUNNING"])
             assert (await request(follower, "GET", "/health")).status == 200
             await leader.leave()
             await until(lambda: states(follower, "lines") == ["RUNNING", "RUNNING"])
