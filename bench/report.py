@@ -55,13 +55,13 @@ no super user), then plain. The same clients drive both, on the same cores as th
 - Connect: a node of Barnabas is the broker of both kinds of workers, which are given the same file; Kafka's have the
   JVM options of their own scripts (a heap of 2 GB at most). Records have 100 bytes of hexadecimal digits, as strings,
   no keys; {connect_records:,} go through each sink, however many tasks it has. Rates are from the first record that has
-  arrived to the last. Parquet: one task, 4 partitions; what stands beside it is no worker but a Spark session that
-  reads the same topic by Spark's own `kafka` source, into the same columns, in batches of the size that those of our
-  sinks grow to. Killed workers: two of a kind, one connector with one task; SIGKILL ends the one that has the task, and
-  both times are from there, nothing subtracted. It takes `session.timeout.ms` and `consumer.session.timeout.ms`, both
-  10,000 for both kinds, until anybody knows. Memory is that of the worker and of every process that it has started,
-  Spark's JVM too, each task having written {connect_task_records:,} records; for a further task it is a nineteenth of
-  what 20 tasks take more than one.
+  arrived to the last; "CPU" is that of the worker and of all that it has started. Parquet: one task, 4 partitions; what
+  stands beside it is no worker but a Spark session that reads the same topic by Spark's own `kafka` source, into the
+  same columns, in batches of the size that those of our sinks grow to. Killed workers: two of a kind, one connector
+  with one task; SIGKILL ends the one that has the task, and both times are from there, nothing subtracted. It takes
+  `session.timeout.ms` and `consumer.session.timeout.ms`, both 10,000 for both kinds, until anybody knows. Memory is
+  that of the worker and of every process that it has started, Spark's JVM too, each task having written
+  {connect_task_records:,} records; for a further task it is a nineteenth of what 20 tasks take more than one.
 - Authorizations: a rule for each of so many topics or prefixes, 1,000 users; in process, Kafka's in Java. "Any topic"
   asks for WRITE as a user who has READ rules only. Memory is what the rules and their index take on the heap.
 - Every load runs once for {warm} seconds at most to warm up, unmeasured, then {repeats} times, {few} times where

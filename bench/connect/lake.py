@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from dataclasses import asdict
 from functools import partial
 from typing import Final
 
-from bench.connect.run import ConnectRun
+from bench.connect.run import ConnectRun, Rate, RateClock
 from bench.connect.spark_kafka import PARTITIONS, Files, SparkLoad
 from bench.connect.worker import LIMIT_SECONDS, Worker
 
@@ -30,21 +29,21 @@ def measure_lake(run: ConnectRun) -> None:
 
 def _measure(run: ConnectRun, worker: Worker) -> None:
     run.say(f"  {_KEY}")
-    run.note(_KEY, _sink(run, worker, run.sizes.records))
+    run.note_rate(_KEY, _sink(run, worker, run.sizes.records))
 
 
-def _sink(run: ConnectRun, worker: Worker, records: int) -> float:
+def _sink(run: ConnectRun, worker: Worker, records: int) -> Rate:
     topic, name = run.filled_topic(PARTITIONS, records), run.name("lake")
     folder = run.work / name
     files = Files(folder)
     config = {"connector.class": "SparkSink", "format": "parquet", "path": str(folder), "topics": topic}
     with worker.connector(name, config, 1):
         worker.until(lambda: files.records() > 0, "a file is in the lake")
-        begun, before = time.perf_counter(), files.records()
+        clock = RateClock(worker.process.pid, files.records())
         worker.until(lambda: files.records() >= records, "all records are in the lake")
-        took_s = time.perf_counter() - begun
+        rate = clock.rate(records)
     files.remove()
-    return (records - before) / took_s
+    return rate
 
 
 def _sparks_own(run: ConnectRun) -> None:
@@ -69,4 +68,4 @@ def _sparks_own(run: ConnectRun) -> None:
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     for rate in json.loads(done.stdout.splitlines()[-1]):
-        run.note(_KEY, rate)
+        run.note_rate(_KEY, Rate(*rate))

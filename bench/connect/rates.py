@@ -9,7 +9,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from bench.connect.run import FILE_SINK, FILE_SOURCE, LINE_BYTES, ConnectRun, lines
+from bench.connect.run import FILE_SINK, FILE_SOURCE, LINE_BYTES, ConnectRun, Rate, RateClock, lines
 from bench.connect.worker import Worker
 
 _TASKS: Final = (1, 4)
@@ -35,24 +35,24 @@ def measure_rates(run: ConnectRun) -> None:
 def _measure_sink(run: ConnectRun, worker: Worker, tasks: int) -> None:
     key = f"connect-sink-{tasks}"
     run.say(f"  {key}")
-    run.note(key, _sink(run, worker, tasks, run.sizes.records))
+    run.note_rate(key, _sink(run, worker, tasks, run.sizes.records))
 
 
-def _sink(run: ConnectRun, worker: Worker, tasks: int, records: int) -> float:
-    """Give the records a second from the first that are in the file to the last."""
+def _sink(run: ConnectRun, worker: Worker, tasks: int, records: int) -> Rate:
+    """Give how quickly records get into a file."""
     topic, name = run.filled_topic(tasks, records), run.name("sink")
     file, whole = run.work / name, records * LINE_BYTES
     with worker.connector(name, {"connector.class": FILE_SINK, "file": str(file), "topics": topic}, tasks):
         worker.until(lambda: _size(file) > 0, "a record is in the file")
-        begun, before = time.perf_counter(), _size(file)
+        clock = RateClock(worker.process.pid, _size(file) // LINE_BYTES)
         worker.until(lambda: _size(file) >= whole, "all records are in the file")
-        took_s = time.perf_counter() - begun
+        rate = clock.rate(records)
     file.unlink()
-    return (whole - before) / LINE_BYTES / took_s
+    return rate
 
 
 def _measure_source(run: ConnectRun, worker: Worker) -> None:
-    """Note the records a second from the first that are in the topic to the last."""
+    """Note how quickly records get into a topic."""
     run.say("  connect-source-1")
     topic, records, name = run.empty_topic(), run.sizes.source_records, run.name("source")
     file = run.work / name
@@ -69,9 +69,9 @@ def _measure_source(run: ConnectRun, worker: Worker) -> None:
     try:
         with worker.connector(name, {"connector.class": FILE_SOURCE, "file": str(file), "topic": topic}, 1):
             worker.until(lambda: end() > 0, "a record is in the topic")
-            begun, before = time.perf_counter(), end()
+            clock = RateClock(worker.process.pid, end())
             worker.until(lambda: end() >= records, "all records are in the topic")
-            run.note("connect-source-1", (records - before) / (time.perf_counter() - begun))
+            run.note_rate("connect-source-1", clock.rate(records))
     finally:
         consumer.close()
         file.unlink()

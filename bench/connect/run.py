@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.testing.processes import ProcessCluster
 from bench.connect.worker import Worker, started
 from bench.goals import Measured, Results
 from bench.librdkafka import Librdkafka
+from bench.process_tree import processor_seconds
 
 VALUE_BYTES: Final = 100
 LINE_BYTES: Final = VALUE_BYTES + 1
@@ -35,6 +37,31 @@ class ConnectSizes:
     starts: int
     moves: int
     task_records: int
+
+
+class Rate(NamedTuple):
+    """How many records a second there were, and the processor time for each, of all processes that took part."""
+
+    per_second: float
+    cpu_us: float
+
+
+class RateClock:
+    """Takes a rate, from the first records that have arrived to the last."""
+
+    def __init__(self, pid: int, before: int) -> None:
+        """Begin now. pid: whose processor time counts, with all that it has started; before: records that are there."""
+        self._pid = pid
+        self._before = before
+        self._begun = time.perf_counter()
+        self._cpu_s = processor_seconds(pid)
+
+    def rate(self, records: int) -> Rate:
+        """End now; records: how many are there. Nothing a second when all had been there before."""
+        took_s, new = time.perf_counter() - self._begun, records - self._before
+        if not new:
+            return Rate(0, 0)
+        return Rate(new / took_s, (processor_seconds(self._pid) - self._cpu_s) / new * 1e6)
 
 
 @dataclass
@@ -63,6 +90,13 @@ class ConnectRun:
     def note(self, key: str, value: float) -> None:
         """Add a value to a row."""
         self.results.setdefault(key, Measured()).values.append(value)
+
+    def note_rate(self, key: str, rate: Rate) -> None:
+        """Add a rate to a row, and what it took of the processors; ValueError when there was nothing to measure."""
+        if not rate.per_second:
+            raise ValueError("all records arrived at once")
+        self.note(key, rate.per_second)
+        self.results[key].cpu_us.append(rate.cpu_us)
 
     def name(self, kind: str) -> str:
         """Give a name that nothing had before."""

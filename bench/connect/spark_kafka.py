@@ -7,6 +7,7 @@ first file to the last: with one batch for all there would be nothing in between
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import time
@@ -22,7 +23,7 @@ from tests.peers.maven import spark_kafka_jars
 
 from barnabas.connect.spark.batch_size import TARGET_BYTES
 from barnabas.spark.session import open_session
-from bench.connect.run import VALUE_BYTES
+from bench.connect.run import VALUE_BYTES, Rate, RateClock
 
 PARTITIONS: Final = 4
 _COLUMNS: Final = (
@@ -85,8 +86,8 @@ def main() -> int:
     return 0
 
 
-def copy(spark: SparkSession, load: SparkLoad, topic: str, records: int, *, number: int) -> float:
-    """Give the records a second from the first file to the last."""
+def copy(spark: SparkSession, load: SparkLoad, topic: str, records: int, *, number: int) -> Rate:
+    """Give how quickly records get into files."""
     files = Files(Path(load.folder, f"lake-{number}"))
     stream = (
         spark.readStream.format("kafka")
@@ -100,17 +101,17 @@ def copy(spark: SparkSession, load: SparkLoad, topic: str, records: int, *, numb
     writer = stream.writeStream.format("parquet").option("path", str(files.folder))
     query = writer.option("checkpointLocation", str(Path(load.folder, f"checkpoint-{number}"))).start()
     try:
-        begun = _when(query, files, 1)
-        before = files.records()
-        took_s = _when(query, files, records) - begun
+        _wait(query, files, 1)
+        clock = RateClock(os.getpid(), files.records())
+        _wait(query, files, records)
+        return clock.rate(records)
     finally:
         query.stop()
         files.remove()
-    return (records - before) / took_s if records > before else 0.0
 
 
-def _when(query: StreamingQuery, files: Files, records: int) -> float:
-    """Wait until so many records are there; give the moment."""
+def _wait(query: StreamingQuery, files: Files, records: int) -> None:
+    """Wait until so many records are there."""
     until = time.monotonic() + _LIMIT_S
     while files.records() < records:
         if time.monotonic() > until or not query.isActive:
@@ -119,7 +120,6 @@ def _when(query: StreamingQuery, files: Files, records: int) -> float:
                 f"{files.records()} of {records} records are there after {_LIMIT_S:g} s"
             )
         time.sleep(_LOOK_S)
-    return time.perf_counter()
 
 
 if __name__ == "__main__":

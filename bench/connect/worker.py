@@ -19,7 +19,7 @@ from barnabas.server.dev_node import DevFiles
 from barnabas.testing.processes import NodeProcess
 from bench.process_tree import Process, end, resident_bytes, tree
 
-LIMIT_SECONDS: Final = 240.0
+LIMIT_SECONDS: Final = 300.0
 """How long anything may take that is waited for."""
 SETTINGS: Final = {
     "heartbeat.interval.ms": "3000",
@@ -166,7 +166,8 @@ def started(kafka: bool, folder: Path, bootstrap: str, group: str) -> Iterator[W
     node = kind(folder, bootstrap, group, properties=SETTINGS, jvm=KAFKAS_JVM)
     worker = Worker(node.url, node.process)
     try:
-        node.start()
+        node.start(wait=False)
+        node.process.wait_ready(LIMIT_SECONDS)
         yield worker
     finally:
         worker.close()
