@@ -105,6 +105,21 @@ CASES: Final = (
     Case("numeric decimals", TYPED, target=_NUMERIC),
     Case("nulls instead of defaults", TYPED, source=_NO_DEFAULT, target=_NO_DEFAULT),
     Case("a configured schema", [Record(b'{"a":1}'), Record(b'{"b":"x"}'), Record(None)], source=_CONTENT, key=TEXT),
+    Case(
+        "a configured schema of keys",
+        [Record(b"v", k) for k in (b'{"a":1}', b'{"b":"x"}', b"[1]", b"null", b"", b"{", None, envelope(_I, 1))],
+        source=TEXT, target=TEXT, key=_CONTENT,
+    ),
+    Case(
+        "a configured integer",
+        [Record(v) for v in (b"7", b"null", None, b'"7"', b"{")],
+        source=Format(JSON, {"schema.content": '{"type":"int32","optional":true}'}), target=WITHOUT, key=TEXT,
+    ),
+    Case(
+        "a configured schema that does not count",
+        [Record(b'{"a":1}')],
+        source=Format(JSON, {**_CONTENT.config, "schemas.enable": "false"}), target=WITHOUT, key=TEXT,
+    ),
     *(Case(f"misfit {i}", [record], key=TEXT, target=WITHOUT) for i, record in enumerate(_MISFITS)),
     Case("misshapen", _MISSHAPEN, key=TEXT),
     Case("no envelopes", _NOT_ENVELOPES, key=TEXT),
