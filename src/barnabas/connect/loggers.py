@@ -18,6 +18,7 @@ LEVELS: Final[Mapping[str, int]] = {
     "INFO": logging.INFO,
     "DEBUG": logging.DEBUG,
     "TRACE": 5,
+    "ALL": 1,
 }
 """The levels, the quietest first."""
 
@@ -37,18 +38,21 @@ class Loggers:
         return {name: LoggerLevel(_name(_logger(name)), self._modified_ms.get(name)) for name in names}
 
     def set_level(self, namespace: str, level: str) -> Sequence[str]:
-        """Set the level of a logger and those below it; give their names. BadRequestError for a level unknown."""
+        """Set the level of a logger and those below it; give the names of those that had another.
+
+        BadRequestError for a level unknown.
+        """
         number = LEVELS.get(level.upper())
         if number is None:
             raise BadRequestError(f"{level!r} is not a level: want one of {', '.join(LEVELS)}")
-        known = logging.root.manager.loggerDict
-        below = [n for n, one in known.items() if isinstance(one, logging.Logger) and n.startswith(namespace + ".")]
-        names = sorted({ROOT, *known} if namespace == ROOT else {namespace, *below})
+        before = self.levels()
+        below = {name for name in before if namespace == ROOT or name.startswith(namespace + ".")}
+        names = sorted({namespace, *below})
         for name in names:
-            if namespace != ROOT or name == ROOT or isinstance(known[name], logging.Logger):
-                _logger(name).setLevel(number)
-                self._modified_ms[name] = self._clock.now_ms()
-        return names
+            _logger(name).setLevel(number)
+        changed = [name for name in names if name not in before or before[name].level != level.upper()]
+        self._modified_ms |= dict.fromkeys(changed, self._clock.now_ms())
+        return changed
 
 
 def _logger(name: str) -> logging.Logger:
@@ -57,4 +61,4 @@ def _logger(name: str) -> logging.Logger:
 
 def _name(logger: logging.Logger) -> str:
     number = logger.getEffectiveLevel()
-    return next(name for name, value in LEVELS.items() if value <= number or name == "TRACE")
+    return next(name for name, value in LEVELS.items() if value <= number or name == "ALL")

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from barnabas.connect.worker import Worker
 from tests.peers.connect import Answer, ask
 
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 180.0
 FOLDER: Final = "%FOLDER%"
 """Stands for a side's own folder, in requests and in answers."""
 VERSION: Final = "%VERSION%"

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.connect.rest import versions
+from tests.connect.rest.odd_requests import odd_requests
 from tests.connect.rest.sides import FOLDER, Side, Step, compare
 
 pytestmark = [pytest.mark.peer, pytest.mark.spark]
@@ -52,6 +53,10 @@ def test_what_needs_no_connector(sides: Sides) -> None:
             Step("GET", f"/connector-plugins/{STRING}/config"),
         ],
     )
+
+
+def test_what_is_unusual(sides: Sides) -> None:
+    compare(sides, odd_requests())
 
 
 @pytest.mark.requirement("C-26")

@@ -15,7 +15,7 @@ from aiohttp.typedefs import Middleware
 from barnabas.connect.herder_port import Herder, HerderError, RequestTargetError
 from barnabas.connect.rest import connectors, internal, loggers, openapi, plugins, root, tasks
 from barnabas.connect.rest.auth import BasicAuth
-from barnabas.connect.rest.endpoint import Endpoint
+from barnabas.connect.rest.endpoint import Endpoint, check_types
 from barnabas.connect.rest.errors import RestError, as_rest_error, error_response
 from barnabas.connect.rest.relay import relay
 from barnabas.core.connect.signature import InternalRequestError
@@ -62,11 +62,13 @@ def make_app(
     shown = openapi.page(endpoints)
     for endpoint in endpoints:
         route = _route(endpoint, herder, session, policy)
-        app.router.add_route(endpoint.method, endpoint.path, route)
-        if endpoint.method == hdrs.METH_GET:
-            app.router.add_route(hdrs.METH_HEAD, endpoint.path, route)
+        for path in _spellings(endpoint.path):
+            app.router.add_route(endpoint.method, path, route)
+            if endpoint.method == hdrs.METH_GET:
+                app.router.add_route(hdrs.METH_HEAD, path, route)
     for path in dict.fromkeys(each.path for each in endpoints):
-        app.router.add_route(hdrs.METH_OPTIONS, path, _methods(path, endpoints))
+        for spelt in _spellings(path):
+            app.router.add_route(hdrs.METH_OPTIONS, spelt, _methods(path, endpoints))
     if any(not each.admin for each in endpoints):
         app.router.add_get("/openapi.json", _fixed(policy, lambda: web.json_response(described)))
         app.router.add_get("/docs", _fixed(policy, lambda: web.Response(text=shown, content_type="text/html")))
@@ -95,10 +97,17 @@ def _forbidden(endpoints: Sequence[Endpoint], what: str) -> list[Endpoint]:
     return [Endpoint(each.method, each.path, each.summary, refuse) for each in endpoints]
 
 
+def _spellings(path: str) -> tuple[str, ...]:
+    """Give a path, and with a slash at the end, which means the same to a JVM worker."""
+    return (path,) if path.endswith("/") else (path, path + "/")
+
+
 def _route(endpoint: Endpoint, herder: Herder, session: aiohttp.ClientSession, policy: RestPolicy) -> _Handler:
     async def serve(request: web.Request) -> web.StreamResponse:
         if policy.auth is not None and not endpoint.internal:
             policy.auth.check(request)
+        if not endpoint.internal:
+            check_types(request)
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 return await _answered_here_or_there(endpoint, herder, session, request)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from barnabas.connect.herder_port import Herder
 from barnabas.connect.rest.errors import RestError, UnreadableError
 
+JSON: Final = "application/json"
+_OCTETS: Final = "application/octet-stream"
 Answer = Callable[[Herder, web.Request], Awaitable[web.Response]]
 
 
@@ -37,9 +39,7 @@ class Endpoint:
 def answered(value: object, *, status: int = 200, location: str | None = None) -> web.Response:
     """Give JSON."""
     headers = {} if location is None else {"Location": location}
-    return web.Response(
-        text=json.dumps(value, ensure_ascii=False), status=status, content_type="application/json", headers=headers
-    )
+    return web.Response(text=json.dumps(value, ensure_ascii=False), status=status, content_type=JSON, headers=headers)
 
 
 def done(status: int = 204) -> web.Response:
@@ -47,11 +47,21 @@ def done(status: int = 204) -> web.Response:
     return web.Response(status=status)
 
 
+def check_types(request: web.Request) -> None:
+    """Refuse requests that say that they bring no JSON (415), or take none for an answer (406)."""
+    given = request.headers.get(hdrs.CONTENT_TYPE)
+    # Some clients say of no body at all that it is octets; a JVM worker refuses them.
+    octets = request.content_type == _OCTETS and not request.can_read_body
+    if given is not None and request.content_type != JSON and not octets:
+        raise RestError(415, f"The body is {given}; this takes {JSON}")
+    accepted = ",".join(request.headers.getall(hdrs.ACCEPT, []))
+    kinds = {each.partition(";")[0].strip().lower() for each in accepted.split(",")}
+    if accepted.strip() and kinds.isdisjoint((JSON, "application/*", "*/*")):
+        raise RestError(406, f"This gives {JSON}, and the client takes {accepted} alone")
+
+
 async def json_body(request: web.Request) -> Any:
-    """Give the body, parsed; UnreadableError when it is not JSON, 415 when it says that it is something else."""
-    if request.content_type not in ("application/json", "application/octet-stream"):
-        # aiohttp says octet-stream where no type is given at all
-        raise RestError(415, f"The body is {request.content_type}; this takes application/json")
+    """Give the body, parsed; UnreadableError when it is not JSON."""
     return parsed(await request.read())
 
 
@@ -66,6 +76,6 @@ def parsed(body: bytes) -> Any:
 
 
 def flag(request: web.Request, name: str, *, default: bool) -> bool:
-    """Give a boolean of the query: `true` in any case means yes, anything else no."""
+    """Give a boolean of the query: `true` in any case means yes, nothing the default, anything else no."""
     value = request.query.get(name)
-    return default if value is None else value.lower() == "true"
+    return value.lower() == "true" if value else default
