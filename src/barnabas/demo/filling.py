@@ -111,7 +111,7 @@ class Filling:
         return self.total - sum(each.offset for each in committed.values())
 
     def _start_workers(self) -> None:
-        with self.steps.step("two Connect workers start, each with a Spark of its own"):
+        with self.steps.step("two Connect workers start Spark"):
             self._until(self.workers.joined, "the start of the workers")
         for each in self.workers.living:
             self._say(f"[bold]Worker[/] {each.id}, process {each.process.pid}: REST API by https, with a password")

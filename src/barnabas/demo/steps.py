@@ -37,7 +37,7 @@ def shown(console: Console) -> Iterator[Steps]:
     with Progress(
         SpinnerColumn(finished_text="[green]✓[/]"),
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=12),  # so that it all fits into 80 columns
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console,
