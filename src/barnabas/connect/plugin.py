@@ -60,7 +60,10 @@ class Plugin:
     def is_called(self, name: str) -> bool:
         """Say whether a configuration that says `name` means it."""
         last = self.class_name.rpartition(".")[2]
-        return name in (self.class_name, last, last.removesuffix(self.kind.suffix), self.alias)
+        short = last.removesuffix(self.kind.suffix)
+        if self.kind is Kind.HEADER_CONVERTER:  # most are converters of keys and values as well, by the same names
+            short = short.removesuffix(Kind.CONVERTER.suffix)
+        return name in (self.class_name, last, short, self.alias)
 
 
 class Catalogue:

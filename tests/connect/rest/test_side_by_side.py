@@ -192,6 +192,8 @@ VALIDATED = (
     },
     {**SINK, "name": "x", "key.converter": "StringConverter", "value.converter": "JsonConverter"},
     {**SINK, "name": "x", "header.converter": "SimpleHeaderConverter", "key.converter": "Nope"},
+    {**SINK, "name": "x", "header.converter": "Integer"},
+    {**SINK, "name": "x", "header.converter": "SimpleHeader", "key.converter": "Json"},
     {**SINK, "name": "x", "header.converter": "StringConverter", "header.converter.converter.encoding": "ASCII"},
     {
         **SINK,

@@ -19,7 +19,8 @@ _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 @pytest.mark.parametrize("one", HEADER_CONVERTERS, ids=lambda one: one.__name__)
 def test_a_header_converter_is_found_by_its_names(one: type) -> None:
     full: str = one.CLASS_NAME  # type: ignore[attr-defined]
-    for called in (full, full.rpartition(".")[2]):
+    last = full.rpartition(".")[2]
+    for called in (full, last, last.removesuffix("Converter").removesuffix("Header")):
         assert type(make_header_converter({"header.converter": called})) is one
 
 

@@ -113,7 +113,7 @@ def make_header_converter(properties: Mapping[str, str], worker: Mapping[str, st
     own = {key[len(_SETTING) + 1 :]: text for key, text in source.items() if key.startswith(_SETTING + ".")}
     for one in HEADER_CONVERTERS:
         last = one.CLASS_NAME.rpartition(".")[2]
-        if named in (one.CLASS_NAME, last, last.removesuffix("HeaderConverter")):
+        if named in (one.CLASS_NAME, last, last.removesuffix("HeaderConverter").removesuffix("Converter")):
             try:
                 return one(own)
             except ConfigError as error:
