@@ -60,12 +60,13 @@ no super user), then plain. The same clients drive both, on the same cores as th
   same columns, in batches of the size that those of our sinks grow to. Killed workers: two of a kind, one connector
   with one task; SIGKILL ends the one that has the task, and both times are from there, nothing subtracted. It takes
   `session.timeout.ms` and `consumer.session.timeout.ms`, both 10,000 for both kinds, until anybody knows. Memory is
-  that of the worker and of every process that it has started, Spark's JVM too, each task having written
-  {connect_task_records:,} records; for a further task it is a nineteenth of what 20 tasks take more than one.
+  that of the worker and of every process that it has started, Spark's JVM too, the median of looks within two seconds
+  after each task has written {connect_task_records:,} records; for a further task it is a nineteenth of what 20 tasks
+  take more than one.
 - Authorizations: a rule for each of so many topics or prefixes, 1,000 users; in process, Kafka's in Java. "Any topic"
   asks for WRITE as a user who has READ rules only. Memory is what the rules and their index take on the heap.
 - Every load runs once for {warm} seconds at most to warm up, unmeasured, then {repeats} times, {few} times where
-  sessions end, at log-ins and on clusters. Figures are medians,
+  sessions end, at log-ins, on clusters and by Connect's workers. Figures are medians,
   with the smallest and the largest beside them. "CPU" is the node's own processor time per record or request: it holds
   on a busy machine as well.
 - Resident memory is what the system counts as such (for Kafka memory-mapped index files too).

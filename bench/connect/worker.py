@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +42,8 @@ KAFKAS_JVM: Final = (
 """What connect-distributed.sh and kafka-run-class.sh pass."""
 _STOP_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.01
+_MEMORY_LOOKS: Final = 11
+_MEMORY_LOOK_SECONDS: Final = 0.2
 _CREATED: Final = 201
 _CONFLICT: Final = 409
 _NOT_FOUND: Final = 404
@@ -74,8 +77,15 @@ class Worker:
 
     @property
     def resident_mb(self) -> float:
-        """Give the resident memory in MB (10^6) of the worker and of all processes that it has started."""
-        return resident_bytes(self.process.pid) / 1e6
+        """Give the resident memory in MB (10^6) of the worker and of all processes that it has started.
+
+        It is the median of some looks: a process that a JVM has just forked seems to be as large as that for a moment.
+        """
+        looks = []
+        for _ in range(_MEMORY_LOOKS):
+            looks.append(resident_bytes(self.process.pid) / 1e6)
+            time.sleep(_MEMORY_LOOK_SECONDS)
+        return statistics.median(looks)
 
     @contextmanager
     def connector(self, name: str, config: Mapping[str, str], tasks: int) -> Iterator[None]:
