@@ -16,7 +16,7 @@ from barnabas.wire.errors import ApiError, ErrorCode
 
 from .conftest import Topics, Watched
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def config(topic: str, file: Path, **producer: str) -> dict[str, str]:

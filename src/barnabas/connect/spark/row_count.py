@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-_WAIT_S: Final = 5
-"""Spark's listeners tell a moment after the job; they tell nothing when there was none."""
+_WAIT_S: Final = 30
+"""Spark's listeners tell a moment after the job, a long one on a busy machine; nothing when there was none."""
 
 
 class RowCount:
