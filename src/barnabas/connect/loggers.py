@@ -20,6 +20,8 @@ LEVELS: Final[Mapping[str, int]] = {
     "TRACE": 5,
 }
 """The levels, the quietest first."""
+_TELLTALE: Final = "py4j"
+"""Below WARN it writes down whatever is handed to Spark, secrets among it: it is never heard below."""
 
 
 class Loggers:
@@ -46,7 +48,7 @@ class Loggers:
         names = sorted({ROOT, *known} if namespace == ROOT else {namespace, *below})
         for name in names:
             if namespace != ROOT or name == ROOT or isinstance(known[name], logging.Logger):
-                _logger(name).setLevel(number)
+                _logger(name).setLevel(max(number, logging.WARNING) if name.split(".")[0] == _TELLTALE else number)
                 self._modified_ms[name] = self._clock.now_ms()
         return names
 
