@@ -168,7 +168,13 @@ def _subclasses(kind: type[Any]) -> list[type[Any]]:
 
 
 @pytest.fixture
-async def watched(spark: SparkSession, topics: Topics, tmp_path: Path) -> AsyncIterator[Watched]:
+def graceful_ms() -> int:
+    """Give how long tasks have to stop before they are cut off."""
+    return 20_000
+
+
+@pytest.fixture
+async def watched(spark: SparkSession, topics: Topics, tmp_path: Path, graceful_ms: int) -> AsyncIterator[Watched]:
     """Give a runtime of its own on the shared session; all of its tasks are stopped in the end."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -184,7 +190,7 @@ async def watched(spark: SparkSession, topics: Topics, tmp_path: Path) -> AsyncI
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
             "config.providers": "file",
             "consumer.heartbeat.interval.ms": "100",
-            "task.shutdown.graceful.timeout.ms": "20000",
+            "task.shutdown.graceful.timeout.ms": str(graceful_ms),
         }
     )
     runtime = SparkRuntime(SparkSettings(worker, scratch), find, offsets, spark=spark)

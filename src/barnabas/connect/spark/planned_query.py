@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.connect.connector import ConnectError
+from barnabas.connect.spark import checkpoints
 
 T = TypeVar("T")
 Body = Callable[[DataFrame, int], None]
@@ -83,7 +84,9 @@ class PlannedQuery:
         text = jvm.org.apache.spark.sql.Encoders.STRING()
         self._stream = streams.apply(self._spark._jsparkSession, self._width, text)
         frame = DataFrame(self._stream.toDF(), self._spark)
-        writer = frame.writeStream.queryName(self._name).option("checkpointLocation", self._checkpoint.as_uri())
+        writer = frame.writeStream.queryName(self._name).option(
+            "checkpointLocation", checkpoints.location(self._checkpoint)
+        )
         self._query = writer.foreachBatch(self._batch).start()
 
     def _hand_over(self, rows: Sequence[str]) -> None:
