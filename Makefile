@@ -24,7 +24,7 @@ $(KERBEROS): $(STAMP) requirements-kerberos.lock
 
 setup: $(STAMP) ## make the virtual environment with everything in it
 
-demo: $(STAMP) ## the main job on real data: a secured node, 336,776 flights, Spark, a Parquet lake, a report
+demo: $(STAMP) ## the main job on real data: a secured node, 336,776 flights, two Connect workers, a lake, a report
 	sh scripts/need.sh java
 	$(BIN)/barnabas demo
 

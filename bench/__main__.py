@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -52,10 +54,12 @@ _SHORT: Final[dict[str, type[System]]] = {"kafka": KafkaSystem, "barnabas": Barn
 def main(argv: list[str] | None = None) -> int:
     """Run the comparison, or parts of it; the others stay as they were measured last."""
     args = _arguments(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # so that all that was started is ended
     parts = set(args.only or PARTS)
     sizes, shape = (QUICK, cluster.QUICK) if args.quick else (FULL, cluster.FULL)
     systems = [kind for kind in SYSTEMS if args.system is None or kind is _SHORT[args.system]]
     found = {kind.name: {part: Results() for part in PARTS} for kind in SYSTEMS}
+    failures: list[str] = []
     for kind in systems:
         with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as work:
             measure(kind, Path(work), sizes, found[kind.name], parts)
@@ -66,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
         if "connect" in parts:
             say(f"{kind.name}, Connect workers")
             loads = connect.QUICK if args.quick else connect.FULL
-            connect.measure_connect(kind is KafkaSystem, loads, found[kind.name]["connect"], say)
+            failures += connect.measure_connect(kind is KafkaSystem, loads, found[kind.name]["connect"], say)
     kafka, ours = (found[kind.name] for kind in SYSTEMS)
     if "authorization" in parts:
         _authorization(sizes, kafka["authorization"], ours["authorization"])
@@ -74,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
         print(
             json.dumps({n: {p: _plain(r) for p, r in by_part.items() if r} for n, by_part in found.items()}, indent=1)
         )
-        return 0
+        return 1 if failures else 0
     counts = {
         "cluster": shape.counts,
         "sessions": {"session_s": SESSION_S, "sessions_rules": SESSIONS_RULES},
@@ -82,11 +86,12 @@ def main(argv: list[str] | None = None) -> int:
     }
     for part in PARTS:
         if kafka[part]:
-            keep(part, store.Part(circumstances(), kafka[part], ours[part], counts.get(part, {})), sizes)
+            text = failed_rows(failures) if part == "connect" else ""
+            keep(part, store.Part(circumstances(), kafka[part], ours[part], counts.get(part, {}), text), sizes)
     for part, measured in (("codec", _codec), ("spark", lambda: _spark(sizes))):
         if part in parts:
             keep(part, store.Part(circumstances(), text=measured()), sizes)
-    return 0
+    return 1 if failures else 0
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -107,6 +112,13 @@ def keep(name: str, part: store.Part, sizes: Sizes) -> None:
     parts = {each: parts[each] for each in PARTS if each in parts}
     store.save(parts)
     write(parts, sizes, f"librdkafka {Librdkafka().version}.", warm_s=WARM_S, partitions=PARTITIONS)
+
+
+def failed_rows(failures: Sequence[str]) -> str:
+    """Give the paragraph that says what could not be measured, empty when all could."""
+    if not failures:
+        return ""
+    return "\n".join(["Not measured, or not every time, as it failed:", "", *(f"- {each}" for each in failures)]) + "\n"
 
 
 def _plain(results: Results) -> dict[str, tuple[list[float], list[float]]]:

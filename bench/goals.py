@@ -89,13 +89,23 @@ CLUSTER: Final = (
         less_is_better=True,
     ),
 )
+_KILLED: Final = "Connect: the task of a killed worker, scheduled.rebalance.max.delay.ms=0,"
 CONNECT: Final = (
     Row("connect-sink-1", "Connect: topic to file, 100 B, FileStreamSink, 1 task", "records/s", 1.0),
-    Row("connect-sink-4", "Connect: topic to file, 100 B, FileStreamSink, 4 tasks", "records/s", 1.0),
+    Row("connect-sink-4", "Connect: topic to file, 100 B, FileStreamSink, 4 tasks", "records/s", 1.01),
     Row("connect-source-1", "Connect: file to topic, 100 B, FileStreamSource", "records/s", 1.0),
-    Row("connect-start", "Connect: from the request to a running task", "s", 1.0, less_is_better=True),
+    Row(
+        "connect-parquet",
+        "Connect: topic to Parquet, 100 B, SparkSink; for Kafka Spark's own `kafka` source",
+        "records/s",
+        1.0,
+    ),
+    Row("connect-start", "Connect: from POST to a RUNNING task", "s", 1.0, less_is_better=True),
+    Row("connect-move-running", f"{_KILLED} until it is RUNNING on the other", "s", 1.0, less_is_better=True),
+    Row("connect-move-record", f"{_KILLED} until its next record comes out", "s", 1.0, less_is_better=True),
     Row("connect-rss-1", "Connect: resident memory of a worker, 1 task", "MB", 1.0, less_is_better=True),
     Row("connect-rss-20", "Connect: resident memory of a worker, 20 tasks", "MB", 1.0, less_is_better=True),
+    Row("connect-rss-further", "Connect: memory for each further task", "MB", 1.0, less_is_better=True, limit=100.0),
 )
 RULES: Final = {"1k": "1,000", "10k": "10,000", "100k": "100,000", "200k": "200,000"}
 AUTHORIZATION: Final = (

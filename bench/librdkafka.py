@@ -8,10 +8,11 @@ from __future__ import annotations
 import ctypes
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_ssize_t, c_void_p
 from dataclasses import dataclass
 from importlib.metadata import files
+from itertools import cycle
 from pathlib import Path
 from typing import Final
 
@@ -105,9 +106,20 @@ class Librdkafka:
         self.version = self._lib.rd_kafka_version_str().decode()
 
     def produce(
-        self, config: Mapping[str, str], topic: str, *, records: int, size: int, limit_s: float, acks: str = "all"
+        self,
+        config: Mapping[str, str],
+        topic: str,
+        *,
+        records: int,
+        size: int,
+        limit_s: float,
+        acks: str = "all",
+        values: Sequence[bytes] = (),
     ) -> Rate:
-        """Send `records` records of `size` bytes to random partitions, all acked; stop early after `limit_s`."""
+        """Send `records` records of `size` bytes to random partitions, all acked; stop early after `limit_s`.
+
+        values: what is sent in turn, each of `size` bytes; always the same unless given.
+        """
         lib = self._lib
         failed = [0]
 
@@ -125,9 +137,10 @@ class Librdkafka:
         }
         handle = self._new(_PRODUCER, settings, on_failure)
         topic_handle = lib.rd_kafka_topic_new(handle, topic.encode(), None)
-        payload = ctypes.create_string_buffer(bytes(i * 37 % 251 for i in range(size)), size)
+        texts = values or [bytes(i * 37 % 251 for i in range(size))]
+        payloads = [ctypes.create_string_buffer(text, size) for text in texts]
         batch = (_Message * _CHUNK)()
-        for message in batch:
+        for message, payload in zip(batch, cycle(payloads), strict=False):
             message.payload = ctypes.addressof(payload)
             message.len = size
         sent = 0

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import logins, store
+from bench import connect, logins, store
 from bench.goals import Measured, Verdict, verdicts
 from bench.loads import SESSION_S, SESSIONS_RULES, Sizes
 
@@ -52,9 +52,16 @@ no super user), then plain. The same clients drive both, on the same cores as th
   one thing after the other (changes a topic's configuration; writes records by librdkafka with acks=all) while SIGKILL
   ends the active controller, or the partition's leader; the time is from the kill to the first success of what began
   after it. Starts: from six stopped nodes to a leader for every partition, each with one replica.
-- Connect: a worker with one task or four, a node of Barnabas as the broker of both; records of 100 bytes, as strings,
-  into one file and out of one. Rates are from the first record that has arrived to the last. Memory is that of the
-  worker and of what it starts; Kafka's has a heap of 1 GB.
+- Connect: a node of Barnabas is the broker of both kinds of workers, which are given the same file; Kafka's have the
+  JVM options of their own scripts (a heap of 2 GB at most). Records have 100 bytes of hexadecimal digits, as strings,
+  no keys; {connect_records:,} go through each sink, however many tasks it has. Rates are from the first record that has
+  arrived to the last; "CPU" is that of the worker and of all that it has started. Parquet: one task, 4 partitions; what
+  stands beside it is no worker but a Spark session that reads the same topic by Spark's own `kafka` source, into the
+  same columns, in batches of the size that those of our sinks grow to. Killed workers: two of a kind, one connector
+  with one task; SIGKILL ends the one that has the task, and both times are from there, nothing subtracted. It takes
+  `session.timeout.ms` and `consumer.session.timeout.ms`, both 10,000 for both kinds, until anybody knows. Memory is
+  that of the worker and of every process that it has started, Spark's JVM too, each task having written
+  {connect_task_records:,} records; for a further task it is a nineteenth of what 20 tasks take more than one.
 - Authorizations: a rule for each of so many topics or prefixes, 1,000 users; in process, Kafka's in Java. "Any topic"
   asks for WRITE as a user who has READ rules only. Memory is what the rules and their index take on the heap.
 - Every load runs once for {warm} seconds at most to warm up, unmeasured, then {repeats} times, {few} times where
@@ -88,6 +95,8 @@ def write(parts: Mapping[str, store.Part], sizes: Sizes, peers: str, *, warm_s: 
             others=SESSIONS_RULES,
             under_way=logins.FULL.under_way,
             connections=logins.FULL.connections,
+            connect_records=connect.FULL.records,
+            connect_task_records=connect.FULL.task_records,
         ),
         "## What stands in the way",
         "",

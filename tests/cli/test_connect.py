@@ -31,7 +31,7 @@ from tests.peers.connect import ask
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 BARNABAS = Path(sys.executable).with_name("barnabas")
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 240.0
 
 
 @pytest.fixture(scope="module")

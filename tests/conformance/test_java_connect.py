@@ -31,6 +31,7 @@ from barnabas.core.connect.subprotocol import (
     encode_extended,
     encode_worker_state,
 )
+from barnabas.core.connect.versions import BadVersionError, VersionRange
 from barnabas.model.config import REQUIRED, ConfigError
 from tests.conformance.java_oracle import JavaOracle
 from tests.core.connect.group_simulation import MAX_DELAY_MS, Group, shake
@@ -350,3 +351,33 @@ def test_incremental_assignments_are_javas(java: Java, seed: int) -> None:
 
 def _b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+_PARTS = ("0", "1", "01", "2", "10", "4000000000", "alpha", "b", "m", "x", "RC", "cr", "SNAPSHOT", "ga", "sp", "final")
+_SEPARATORS = (".", "-", "", "..", ".-")
+_FORMS = ("{0}", "[{0}]", "[{0},{1}]", "[{0},{1})", "({0},{1}]", "({0},{1})", "({0},)", "(,{0}]", "[{0},{1}),[{2},)")
+_ODD = (
+    "", " ", "latest", "LATEST", " latest", "[]", "()", "[,]", "(,)", "[1", "1]", "(1)", "[1)", "[1,2", "1,2", "[1,2,3]",
+    "[1],[2]", "[2],[1]", "[1] [2]", "[1],2", "[1]x", "[1,),[2,3]", "[2,1]", "[1,1)", "(1,1)", "[1,1]", "[1.0,2.0),", " [1] ",
+)  # fmt: skip
+
+
+@pytest.mark.requirement("C-26")
+def test_ranges_of_versions_hold_what_mavens_hold(java: Java) -> None:
+    rng = Random(891)
+
+    def version() -> str:
+        made = "".join(rng.choice(_PARTS) + rng.choice(_SEPARATORS) for _ in range(rng.randrange(1, 5)))
+        return made.rstrip(".-") if rng.random() < 0.7 else made
+
+    for wanted in (*_ODD, *(rng.choice(_FORMS).format(*sorted(version() for _ in range(3))) for _ in range(1_500))):
+        versions = [version() for _ in range(8)] + ["", "1", "1.0", "4.3.1"]
+        assert _taken(wanted, versions) == java.ask("versions", wanted=wanted, versions=versions), wanted
+
+
+def _taken(wanted: str, versions: Sequence[str]) -> object:
+    try:
+        found = VersionRange.wanted(wanted)
+    except BadVersionError:
+        return "refused"
+    return None if found is None else [each for each in versions if each in found]

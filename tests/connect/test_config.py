@@ -117,6 +117,13 @@ def test_exactly_once_sources_are_refused_rather_than_ignored() -> None:
     assert "no transactions" in _refusal(exactly_once_source_support="enabled")
 
 
+@pytest.mark.parametrize("master", ["sc://spark:15002", "SC://spark"])
+def test_spark_connect_is_refused_with_what_to_set_instead(master: str) -> None:
+    told = _refusal(barnabas_spark_master=master)
+    for part in ("barnabas.spark.master", master, "Spark Connect", "local[N]", "spark://host:port"):
+        assert part in told
+
+
 def test_the_workers_clients_take_its_settings_and_connectors_take_those_with_their_prefix() -> None:
     config = _config(
         security_protocol="SASL_SSL",

@@ -17,12 +17,11 @@ import pytest
 from barnabas.connect.config import WorkerConfig
 from barnabas.connect.metrics import REBALANCE, WORKER, WorkerMetrics
 from barnabas.connect.plugins import WorkerPlugins
-from barnabas.connect.runtime import Failed, Progress, Running
+from barnabas.connect.runtime import Event, Failed, Running
 from barnabas.connect.worker import Worker
 from barnabas.core.connect.ids import ConnectorTaskId
 from barnabas.core.connect.status import State
 from barnabas.model.config import ConfigError
-from barnabas.model.topic_partition import TopicPartition
 from barnabas.net.clock import SystemClock
 from barnabas.testing.ports import free_ports
 from tests.connect.metric_names import MISSING
@@ -97,30 +96,18 @@ async def test_connectors_and_tasks_are_counted_while_they_are_here(bootstrap: s
         assert not [name for name in beans(worker) if "connector=lines" in name]
 
 
-async def test_batches_add_up(bootstrap: str, group: str, tmp_path: Path) -> None:
+async def test_a_task_that_fails_at_once_is_a_start_that_failed(bootstrap: str, group: str) -> None:
     async with running(worker_properties(bootstrap, group)) as worker:
-        metrics, task = worker.metrics, ConnectorTaskId("c", 3)
-        metrics.task_starts(task, {"connector.class": FILE_SOURCE, "errors.deadletterqueue.topic.name": "d"}, {})
-        metrics.heard(task, Running())
-        for records, failed in ((10, 0), (30, 2)):
-            metrics.heard(task, Progress(0, records, 100, failed, records, {TopicPartition("t", 0): 7}))
-        found = beans(worker)
-        written = found["kafka.connect:type=source-task-metrics,connector=c,task=3"]
-        assert written["source-record-write-total"] == 40
-        assert written["poll-batch-max-time-ms"] == 30
-        general = found["kafka.connect:type=connector-task-metrics,connector=c,task=3"]
-        assert (general["batch-size-max"], general["batch-size-avg"]) == (30, 20)
-        errors = found["kafka.connect:type=task-error-metrics,connector=c,task=3"]
-        assert (errors["total-record-failures"], errors["deadletterqueue-produce-requests"]) == (2, 2)
-        assert errors["last-error-timestamp"] > 0
-        metrics.heard(task, Failed("why"))
-        assert beans(worker)["kafka.connect:type=connector-task-metrics,connector=c,task=3"]["status"] == "failed"
-        other = ConnectorTaskId("c", 4)
-        metrics.task_starts(other, {"connector.class": FILE_SOURCE}, {})
-        metrics.heard(other, Failed("why"))
-        assert beans(worker)[WORKER]["task-startup-failure-total"] == 1
-        metrics.task_gone(task)
-        metrics.task_gone(other)
+        metrics = worker.metrics
+        events: tuple[Event, ...] = (Running(), Failed("why"))
+        for number, event in enumerate(events):
+            metrics.task_starts(ConnectorTaskId("c", number), {"connector.class": FILE_SOURCE}, {})
+            metrics.heard(ConnectorTaskId("c", number), event)
+            metrics.heard(ConnectorTaskId("c", number), Failed("later"))
+        shown = beans(worker)[WORKER]
+        assert (shown["task-startup-success-total"], shown["task-startup-failure-total"]) == (1, 1)
+        metrics.task_gone(ConnectorTaskId("c", 0))
+        metrics.task_gone(ConnectorTaskId("c", 1))
 
 
 async def test_they_are_served_where_the_worker_is_told_to(bootstrap: str, group: str) -> None:

@@ -67,6 +67,29 @@ async def test_what_is_not_here_is_said_to_be_so() -> None:
 
 
 @pytest.mark.parametrize(
+    "setting",
+    ["connector", "key.converter", "header.converter", "transforms.t", "predicates.p"],
+)
+def test_a_connector_does_not_run_with_other_versions_than_it_asks_for(setting: str) -> None:
+    kafka = "org.apache.kafka.connect."
+    config = {
+        "connector.class": "FileStreamSink",
+        "key.converter": f"{kafka}storage.StringConverter",
+        "header.converter": f"{kafka}storage.SimpleHeaderConverter",
+        "transforms": "t",
+        "transforms.t.type": f"{kafka}transforms.Flatten$Value",
+        "predicates": "p",
+        "predicates.p.type": f"{kafka}transforms.predicates.HasHeaderKey",
+    }
+    known = plugins()
+    for wanted in ("latest", "1.0", "[1,2)"):
+        assert known.connector_class(config | {f"{setting}.plugin.version": wanted}).__name__ == "FileStreamSink"
+    for wanted in ("[2,3)", "[2"):
+        with pytest.raises(ConfigError, match=rf"{setting}\.plugin\.version: .*\[2"):
+            known.connector_class(config | {f"{setting}.plugin.version": wanted})
+
+
+@pytest.mark.parametrize(
     ("policy", "refused"),
     [
         ({}, []),

@@ -38,3 +38,12 @@ def test_the_table_weighs_by_flights_and_puts_the_largest_airline_first(delays: 
 def test_the_picture_is_a_png(delays: pd.DataFrame, tmp_path: Path) -> None:
     report.picture(delays, tmp_path / "delays.png")
     assert (tmp_path / "delays.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_delays_are_those_of_flights_that_left() -> None:
+    rows = [("A", 6, 10.0), ("A", 6, 20.0), ("A", 7, None), ("B", 6, -4.0)]
+    lake = pd.DataFrame(rows, columns=["airline", "hour", "dep_delay"])
+    assert report.delays(lake).to_dict("records") == [
+        {"airline": "A", "hour": 6, "flights": 2, "delay": 15.0},
+        {"airline": "B", "hour": 6, "flights": 1, "delay": -4.0},
+    ]

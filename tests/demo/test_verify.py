@@ -56,6 +56,8 @@ def test_values_are_the_rows_as_json() -> None:
     assert (first["dep_time"], first["time_hour"]) == (517, "2013-01-01T10:00:00Z")
     assert list(first) == list(flights.COLUMNS)
     assert json.loads(flights.values(1000)[838])["dep_delay"] is None  # a cancelled flight
+    assert flights.values(10, 7) == flights.values(10)[7:]
+    assert flights.values(10, 10) == flights.values(0) == []
 
 
 def test_there_are_as_many_flights_as_the_readme_says() -> None:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,9 @@ OLD_CLIENTS: Final = "3.9.1"
 _LOG4J: Final = "2.25.4"
 CONNECT_LINES: Final = (KAFKA, "3.9.1", "2.3.0")
 """Releases of Connect's workers that stand in one group with ours; 2.3.0 is the last one before signed requests."""
+SPARK: Final = version("pyspark")
+_DELTA: Final = "4.4.0"
+"""The release of Delta Lake for the Spark that we pin."""
 _ARTIFACTS: Final[dict[str, tuple[str, ...]]] = {
     f"kafka-{KAFKA}": (
         f"org.apache.kafka:kafka_2.13:{KAFKA}",
@@ -52,6 +56,13 @@ _ARTIFACTS: Final[dict[str, tuple[str, ...]]] = {
         "org.apache.kafka:connect-file:2.3.0",
         "org.slf4j:slf4j-simple:1.7.36",
     ),
+    f"delta-{_DELTA}": (
+        f"io.delta:delta-spark_4.2_2.13:{_DELTA}",
+        f"io.delta:delta-storage:{_DELTA}",
+        f"io.delta:delta-kernel-api:{_DELTA}",
+        f"io.delta:delta-kernel-defaults:{_DELTA}",
+    ),
+    f"spark-kafka-{SPARK}": (f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}",),
 }
 
 
@@ -83,6 +94,17 @@ def clients_classpath(version: str) -> str:
 def connect_classpath(version: str = KAFKA) -> str:
     """Give the class path of a Connect worker with the file connectors: 4.3.1, 3.9.1 or 2.3.0."""
     return f"{jars(f'connect-{version}')}/*"
+
+
+def spark_kafka_jars() -> list[Path]:
+    """Give the jars of Spark's own `kafka` source, without those that come with PySpark."""
+    folder, own = jars(f"spark-kafka-{SPARK}"), ("spark-sql-kafka", "spark-token", "kafka-clients", "commons-pool2")
+    return [jar for jar in sorted(folder.iterdir()) if jar.name.startswith(own)]
+
+
+def delta_jars() -> list[Path]:
+    """Give the jars that make Spark know Delta Lake."""
+    return sorted(jars(f"delta-{_DELTA}").iterdir())
 
 
 def jars(name: str) -> Path:
@@ -149,7 +171,9 @@ def _pom(artifacts: Sequence[str]) -> str:
     for artifact in artifacts:
         group, name, version = artifact.split(":")
         # The old clients are wanted alone, for their definitions; nothing runs on them.
-        without = [("*", "*")] if name == "kafka-clients" and version == OLD_CLIENTS else []
+        # Delta's own jars are enough: what they need comes with Spark.
+        alone = group == "io.delta" or (name == "kafka-clients" and version == OLD_CLIENTS)
+        without = [("*", "*")] if alone else []
         if name == "connect-runtime" and version == "2.3.0":
             without = [("org.slf4j", "slf4j-log4j12")]  # slf4j-simple needs no file to say anything
         rows.append(

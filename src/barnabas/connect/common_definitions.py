@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from barnabas.connect.definitions import Definition
+from barnabas.core.connect.versions import BadVersionError, VersionRange
 from barnabas.model.config import (
     REQUIRED,
     ConfigKey,
@@ -47,6 +48,14 @@ def _name(value: str) -> str | None:
 def distinct(value: Sequence[str]) -> str | None:
     """Allow lists in which nothing stands twice."""
     return None if len(set(value)) == len(value) else "an item stands twice"
+
+
+def _versions(value: str) -> str | None:
+    try:
+        VersionRange.wanted(value)
+    except BadVersionError as e:
+        return str(e)
+    return None
 
 
 def _topics(value: Sequence[str]) -> str | None:
@@ -97,7 +106,7 @@ def _converters(rows: _Group) -> list[Definition]:
             ),
             rows.row(
                 COMMON_GROUP, f"{part}.converter.plugin.version", _S, None, _LOW, "SHORT", f"{what} version",
-                f"The version of the {part} converter.",
+                f"The version of the {part} converter, or versions such as `[1.0,2.0)`.", _versions,
             ),
         ]  # fmt: skip
     return found
@@ -111,7 +120,7 @@ def _common() -> list[Definition]:
         c.row(COMMON_GROUP, "connector.class", _S, REQUIRED, _HIGH, "LONG", "Connector class",
               "What the connector is: the name of a class, whole or its last part, with or without `Connector`."),
         c.row(COMMON_GROUP, "connector.plugin.version", _S, None, _MEDIUM, "MEDIUM", "Connector version",
-              "The version of the class that it must be."),
+              "The version of the class that it must be, or versions such as `[1.0,2.0)`."),
         c.row(COMMON_GROUP, "tasks.max", _I, 1, _HIGH, "SHORT", "Tasks max",
               "How many tasks it may have at most.", at_least(1), needs_value=True),
         c.row(COMMON_GROUP, "tasks.max.enforce", _B, True, _LOW, "SHORT", "Enforce tasks max",
@@ -177,7 +186,7 @@ SINKS: Final = _of_sinks()
 SOURCES: Final = _of_sources()
 
 TYPE: Final = ConfigKey("type", _C, REQUIRED, "The name of the class.", _HIGH)
-VERSION: Final = ConfigKey("plugin.version", _S, None, "The version of the class that it must be.", _HIGH)
+VERSION: Final = ConfigKey("plugin.version", _S, None, "The version of the class that it must be, or versions.", _HIGH)
 OF_TRANSFORMATIONS: Final = (
     Definition(
         ConfigKey("predicate", _S, None, "The name of the predicate that picks the records to transform.", _MEDIUM)

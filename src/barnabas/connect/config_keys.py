@@ -97,11 +97,12 @@ def _split_rules(value: str) -> list[str]:
 
 
 def _session_of_its_own(value: str) -> str | None:
-    return (
-        "a worker needs a session of its own; want local[N], spark://..."
-        if value.startswith("sc://")
-        else not_empty(value)
-    )
+    if value.lower().startswith("sc://"):
+        return (
+            "sc:// is Spark Connect, whose sessions live in a server elsewhere, and a worker's tasks need one in the "
+            "worker itself; want local[N], spark://host:port, yarn or k8s://..., perhaps of the same cluster"
+        )
+    return not_empty(value)
 
 
 def _no_transactions_yet(value: str) -> str | None:

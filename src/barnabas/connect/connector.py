@@ -151,10 +151,12 @@ class Polled:
     """A batch of a polling source, and where its partitions stand once Kafka has it.
 
     offsets: (partition, offset) pairs as they go to the offsets topic, for instance `({"file": "a"}, {"position": 7})`.
+    records: how many there are, if that is known by now.
     """
 
     batch: DataFrame
     offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+    records: int | None = None
 
 
 class PollingSource(Connector):

@@ -1,8 +1,7 @@
 """What a worker measures, under the names of Kafka Connect's MBeans (design D8, KIP-196, KIP-475, KIP-507).
 
 The herder tells what happens (`rebalance_began`, `connector`, `heard` ...); what there is of it is worked
-out when somebody looks. Totals of a task count from its start on this worker; rates, means and maxima are over the last
-30 to 60 seconds, and NaN, as Kafka's, where there was nothing.
+out when somebody looks. What one task has to show is in `task_metrics`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.connect.herder_port import ConnectorType, Plugins
-from barnabas.connect.runtime import Event, Failed, Paused, Progress, Running
+from barnabas.connect.runtime import Event, Failed, Paused, Running
+from barnabas.connect.task_metrics import ConnectorIdentity, TaskMetrics
 from barnabas.core.connect.ids import ConnectorTaskId
 from barnabas.core.connect.status import State
 from barnabas.model.metrics import Bean, Metrics, Value, Window, mbean
@@ -74,115 +74,7 @@ class _Starts:
 @dataclass(slots=True)
 class _Connector:
     state: State
-    kind: ConnectorType
-    class_name: str
-    version: str
-
-    def identity(self) -> dict[str, Value]:
-        """Give what is told of the connector with each of its tasks too."""
-        return {
-            "connector-type": self.kind.value,
-            "connector-class": self.class_name,
-            "connector-version": self.version,
-        }
-
-
-class _Task:
-    """One start of a task."""
-
-    def __init__(self, clock: Clock, of: _Connector, config: Mapping[str, str]) -> None:
-        self._clock = clock
-        self.of = of
-        self.config = config
-        self.state = State.UNASSIGNED
-        self._since_ms = clock.monotonic_ms()
-        self._times_ms: Counter[State] = Counter()
-        self._records_in_batch = Window(clock)
-        self._batch_ms = Window(clock)
-        self._commits = Window(clock)
-        self._records = 0
-        self._failed = 0
-        self._batches = 0
-        self._logged = 0
-        self._last_error_ms = 0
-        self._partitions = 0
-
-    def becomes(self, state: State) -> None:
-        """Take in a change of its state."""
-        now = self._clock.monotonic_ms()
-        self._times_ms[self.state] += now - self._since_ms
-        self.state, self._since_ms = state, now
-
-    def progressed(self, done: Progress) -> None:
-        """Take in a batch."""
-        self._records_in_batch.add(done.records)
-        self._batch_ms.add(done.duration_ms)
-        self._commits.add(1)
-        self._records += done.records
-        self._failed += done.failed_records
-        self._batches += 1
-        self._partitions = len(done.offsets)
-        if done.failed_records:
-            self._last_error_ms = self._clock.now_ms()
-
-    def _share(self, state: State) -> float:
-        now = self._clock.monotonic_ms() - self._since_ms
-        whole = sum(self._times_ms.values()) + now
-        return (self._times_ms[state] + (now if state is self.state else 0)) / whole if whole else 0.0
-
-    def general(self, version_of: Callable[[str], str]) -> dict[str, Value]:
-        """Give what tasks of both kinds have."""
-        found = self.of.identity() | {
-            "status": self.state.value.lower(),
-            "running-ratio": self._share(State.RUNNING),
-            "pause-ratio": self._share(State.PAUSED),
-            "batch-size-max": self._records_in_batch.top,
-            "batch-size-avg": self._records_in_batch.mean,
-            "task-class": self.config.get("task.class", ""),
-            "task-version": self.of.version,
-        }
-        for role in ("key", "value", "header"):
-            name = self.config.get(f"{role}.converter", "")
-            found |= {f"{role}-converter-class": name, f"{role}-converter-version": version_of(name)}
-        return found
-
-    def sink(self) -> dict[str, Value]:
-        """Give what sinks' tasks have."""
-        return {
-            "sink-record-read-rate": self._records_in_batch.rate,
-            "sink-record-read-total": self._records,
-            "partition-count": self._partitions,
-            "offset-commit-seq-no": self._batches,
-            "offset-commit-completion-rate": self._commits.rate,
-            "offset-commit-completion-total": self._batches,
-            "put-batch-max-time-ms": self._batch_ms.top,
-            "put-batch-avg-time-ms": self._batch_ms.mean,
-        }
-
-    def source(self) -> dict[str, Value]:
-        """Give what sources' tasks have; a batch's time is that of reading and writing it."""
-        return {
-            "source-record-write-rate": self._records_in_batch.rate,
-            "source-record-write-total": self._records,
-            "poll-batch-max-time-ms": self._batch_ms.top,
-            "poll-batch-avg-time-ms": self._batch_ms.mean,
-        }
-
-    def errors(self) -> dict[str, Value]:
-        """Give what there is of records that failed and were left out."""
-        dead_letters = self._failed if self.config.get("errors.deadletterqueue.topic.name") else 0
-        return {
-            "total-record-failures": self._failed,
-            "total-record-errors": self._failed,
-            "total-records-skipped": self._failed,
-            "deadletterqueue-produce-requests": dead_letters,
-            "last-error-timestamp": self._last_error_ms,
-        }
-
-    def plugins(self, kind: str) -> Iterator[tuple[str, str]]:
-        """Give aliases and classes of its transformations or predicates. kind: transform or predicate."""
-        aliases = (alias.strip() for alias in self.config.get(f"{kind}s", "").split(","))
-        return ((alias, self.config.get(f"{kind}s.{alias}.type", "")) for alias in aliases if alias)
+    identity: ConnectorIdentity
 
 
 class WorkerMetrics:
@@ -198,7 +90,7 @@ class WorkerMetrics:
         self._defaults = defaults
         self._versions: Mapping[str, str | None] | None = None
         self._connectors: dict[str, _Connector] = {}
-        self._tasks: dict[ConnectorTaskId, _Task] = {}
+        self._tasks: dict[ConnectorTaskId, TaskMetrics] = {}
         self._connector_starts = _Starts()
         self._task_starts = _Starts()
         self._group: GroupView | None = None
@@ -235,7 +127,7 @@ class WorkerMetrics:
         if known is not None:
             known.state = state
             return
-        self._connectors[name] = self._identified(state, config)
+        self._connectors[name] = _Connector(state, self._identified(config))
         if state is State.FAILED:
             self._connector_starts.failed += 1
         else:
@@ -248,26 +140,18 @@ class WorkerMetrics:
     def task_starts(self, task: ConnectorTaskId, connector: Mapping[str, str], config: Mapping[str, str]) -> None:
         """Hear that a task is being started. connector: its connector's settings; config: its own."""
         whole = {**self._defaults, **connector, **config}
-        self._tasks[task] = _Task(self._clock, self._identified(State.UNASSIGNED, connector), whole)
+        self._tasks[task] = TaskMetrics(self._clock, self._identified(connector), whole)
 
     def heard(self, task: ConnectorTaskId, event: Event) -> None:
         """Hear what the runtime says of a task."""
         one = self._tasks.get(task)
         if one is None:
             return
-        match event:
-            case Running() | Paused():
-                if one.state is State.UNASSIGNED:
-                    self._task_starts.good += 1
-                one.becomes(State.RUNNING if isinstance(event, Running) else State.PAUSED)
-            case Failed():
-                if one.state is State.UNASSIGNED:
-                    self._task_starts.failed += 1
-                one.becomes(State.FAILED)
-            case Progress():
-                one.progressed(event)
-            case _:
-                pass
+        if one.state is State.UNASSIGNED and isinstance(event, Running | Paused):
+            self._task_starts.good += 1
+        if one.state is State.UNASSIGNED and isinstance(event, Failed):
+            self._task_starts.failed += 1
+        one.heard(event)
 
     def task_gone(self, task: ConnectorTaskId) -> None:
         """Hear that a task has left this worker."""
@@ -297,7 +181,7 @@ class WorkerMetrics:
 
     def _enumerated(self) -> Iterator[Bean]:
         for name, connector in list(self._connectors.items()):
-            shown = connector.identity() | {"status": connector.state.value.lower()}
+            shown = connector.identity.attributes() | {"status": connector.state.value.lower()}
             yield mbean(DOMAIN, type=_CONNECTOR, connector=name), shown
         by_connector: dict[str, Counter[State]] = {}
         for task, one in list(self._tasks.items()):
@@ -308,7 +192,7 @@ class WorkerMetrics:
             counts["connector-total-task-count"] = states.total()
             yield mbean(DOMAIN, type="connect-worker-metrics", connector=name), counts
 
-    def _of_task(self, task: ConnectorTaskId, one: _Task) -> Iterator[Bean]:
+    def _of_task(self, task: ConnectorTaskId, one: TaskMetrics) -> Iterator[Bean]:
         tags = {"connector": task.connector, "task": str(task.task)}
         yield mbean(DOMAIN, type=_TASK, **tags), one.general(self._version_of)
         if one.of.kind is ConnectorType.SINK:
@@ -324,9 +208,8 @@ class WorkerMetrics:
                 }
                 yield mbean(DOMAIN, type=f"connector-{kind}-metrics", **tags, **{kind: alias}), shown
 
-    def _identified(self, state: State, config: Mapping[str, str]) -> _Connector:
-        return _Connector(
-            state,
+    def _identified(self, config: Mapping[str, str]) -> ConnectorIdentity:
+        return ConnectorIdentity(
             self._plugins.connector_type(config),
             config.get("connector.class", ""),
             self._plugins.connector_version(config) or _UNDEFINED,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from barnabas.core.connect.versions import VersionRange
 from barnabas.model.config import ConfigTable
 
 
@@ -28,6 +29,11 @@ class Kind(Enum):
 CONNECTORS = (Kind.SINK, Kind.SOURCE)
 
 
+def kinds_of_converters(part: str) -> tuple[Kind, ...]:
+    """Give what a converter of a part of records (key, value or header) is."""
+    return (Kind.HEADER_CONVERTER,) if part == "header" else (Kind.CONVERTER,)
+
+
 @dataclass(frozen=True, slots=True)
 class Plugin:
     """A class that configurations may name. made_by: what it is in Python; alias: a further name of it."""
@@ -43,6 +49,13 @@ class Plugin:
         """Give the settings that it declares."""
         table: ConfigTable = getattr(self.made_by, "CONFIG", ConfigTable())
         return table
+
+    def lacks(self, wanted: str | None) -> str | None:
+        """Say why this is not what a setting `plugin.version` asks for, None where it is; BadVersionError."""
+        versions = VersionRange.wanted(wanted)
+        if versions is None or self.version in versions:
+            return None
+        return f"{self.class_name} is here in version {self.version} alone, and {wanted!r} is wanted"
 
     def is_called(self, name: str) -> bool:
         """Say whether a configuration that says `name` means it."""

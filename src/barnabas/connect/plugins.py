@@ -17,6 +17,8 @@ from barnabas.connect.herder_port import BadRequestError, ConfigInfos, Connector
 from barnabas.connect.plugin import CONNECTORS, Catalogue, Kind, Plugin
 from barnabas.connect.shipped_plugins import catalogue
 from barnabas.connect.validation import Validation, settings_of
+from barnabas.connect.wanted_versions import wrong_versions
+from barnabas.core.connect.versions import BadVersionError
 from barnabas.model.config import ConfigError
 
 
@@ -33,12 +35,16 @@ class WorkerPlugins:
         return [PluginInfo(each.class_name, each.kind.label, each.version) for each in found]
 
     def config_definitions(self, plugin: str, version: str | None = None) -> Sequence[Mapping[str, Any]]:
-        """Give the settings of a plug-in as Connect's JSON; NotFoundError, BadRequestError for another version."""
+        """Give the settings of a plug-in as Connect's JSON; NotFoundError, BadRequestError for other versions."""
         found = self._known.find(plugin)
         if found is None:
             raise NotFoundError(f"Unknown plugin {plugin}.")
-        if version not in (None, "", "latest", found.version):
-            raise BadRequestError(f"{found.class_name} is here in version {found.version} alone, not {version!r}")
+        try:
+            wrong = found.lacks(version)
+        except BadVersionError as e:
+            raise BadRequestError(f"version: {e}") from None
+        if wrong is not None:
+            raise BadRequestError(wrong)
         return [each.as_json() for each in settings_of(found)]
 
     async def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
@@ -68,11 +74,17 @@ class WorkerPlugins:
         return None if found is None else found.version
 
     def connector_class(self, config: Mapping[str, str]) -> type[Connector]:
-        """Give the class that a connector's configuration means; ConfigError when there is none."""
+        """Give the class that a connector's configuration means.
+
+        ConfigError when there is none, or when any class that it names is here in other versions than it asks for.
+        """
         try:
             made_by: type[Connector] = self._validation.connector(config).made_by
+            wrong = wrong_versions(self._known, config)
         except BadRequestError as e:
             raise ConfigError(str(e)) from None
+        if wrong:
+            raise ConfigError("; ".join(wrong))
         return made_by
 
     def _connector(self, config: Mapping[str, str]) -> Plugin | None:

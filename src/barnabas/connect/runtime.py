@@ -6,7 +6,7 @@ The herder's side is plain asyncio. Whatever blocks is the runtime's to put into
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Protocol
 
 from barnabas.connect.herder_port import ConnectorOffset
@@ -60,10 +60,56 @@ class TopicUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class Assigned:
+    """A sink's task has other partitions than before. partitions: how many it has now."""
+
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A batch is under way; Committed and then Progress tell that it is over.
+
+    records: how many it has, None where nobody knows before.
+    """
+
+    records: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Offsets of a batch were kept, or, if `failed`, refused. duration_ms: what the attempt took."""
+
+    duration_ms: int
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Troubles:
+    """What has gone wrong since the last time this was told, and was dealt with as the settings say (KIP-298).
+
+    failures: records that could not be converted or transformed; skipped: those left out; retries: what was tried once
+    more; logged: lines about records in the log; dead_letters: tries to write one; lost_letters: those that failed.
+    """
+
+    failures: int = 0
+    skipped: int = 0
+    retries: int = 0
+    logged: int = 0
+    dead_letters: int = 0
+    lost_letters: int = 0
+
+    def plus(self, more: Troubles) -> Troubles:
+        """Give both together."""
+        return Troubles(*(a + b for a, b in zip(astuple(self), astuple(more), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """A batch is done. offsets: where a sink's partitions stand, next offset to read; empty for sources.
 
-    records and value_bytes count what went through, failed ones included; duration_ms is from reading to committed.
+    records and value_bytes count what was read, before transformations; failed_records are those left out because they
+    failed, dropped_records those that transformations took out. duration_ms is from reading to written.
     """
 
     batch_id: int
@@ -72,9 +118,15 @@ class Progress:
     failed_records: int
     duration_ms: int
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    dropped_records: int = 0
+
+    @property
+    def passed_records(self) -> int:
+        """Give how many records came to where they were to go."""
+        return self.records - self.failed_records - self.dropped_records
 
 
-Event = Running | Paused | Failed | Stopped | TopicUsed | Progress
+Event = Running | Paused | Failed | Stopped | TopicUsed | Assigned | Begun | Committed | Troubles | Progress
 OnEvent = Callable[[ConnectorTaskId, Event], None]
 
 

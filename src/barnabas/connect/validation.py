@@ -6,9 +6,7 @@ transformations and predicates, the connector's own, what it overrides of its cl
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from barnabas.client.config_keys import CLIENT_KEYS
@@ -17,15 +15,17 @@ from barnabas.connect.common_definitions import COMMON, PARTS, SINKS, SOURCES, w
 from barnabas.connect.config import WorkerConfig
 from barnabas.connect.connector import Connector
 from barnabas.connect.definitions import Definition, Examined, by_weight, definitions, examine
+from barnabas.connect.form import Form
 from barnabas.connect.herder_port import BadRequestError, ConfigInfos
+from barnabas.connect.kind_checks import check_sink, check_source
 from barnabas.connect.override_policy import refusals
-from barnabas.connect.plugin import CONNECTORS, Catalogue, Kind, Plugin
+from barnabas.connect.plugin import CONNECTORS, Catalogue, Kind, Plugin, kinds_of_converters
+from barnabas.connect.wanted_versions import wrong_connector, wrong_part
 from barnabas.model.config import ConfigError, parse_list
 
 Properties = Mapping[str, str | None]
 _CLASS: Final = "connector.class"
 _VERSION: Final = "connector.plugin.version"
-_LATEST: Final = ("", "latest")
 _TELLING: Final = 4
 """A secret that is shorter may stand in a message by chance."""
 
@@ -36,32 +36,7 @@ def settings_of(plugin: Plugin) -> list[Definition]:
         return _own(plugin)
     own = _own(plugin)
     known = {each.name for each in own}
-    rows = [with_default(each, plugin.version) if each.name == _VERSION else each for each in _of_kind(plugin.kind)]
-    return own + [each for each in rows if each.name not in known]
-
-
-@dataclass(slots=True)
-class _Form:
-    """What has been looked at so far. errors: how many there are."""
-
-    groups: list[str] = field(default_factory=list)
-    rows: list[tuple[Definition | None, Examined]] = field(default_factory=list)
-
-    def add(self, definition: Definition, found: Examined) -> Examined:
-        """Put a setting at the end."""
-        self.rows.append((definition, found))
-        if definition.group is not None and definition.group not in self.groups:
-            self.groups.append(definition.group)
-        return found
-
-    def found(self, name: str) -> Examined:
-        """Give what a setting came to; one that nobody declares is put in front."""
-        for _, each in self.rows:
-            if each.name == name:
-                return each
-        made = Examined(name)
-        self.rows.insert(0, (None, made))
-        return made
+    return own + [each for each in _declared(plugin, _of_kind(plugin.kind)) if each.name not in known]
 
 
 class Validation:
@@ -86,25 +61,30 @@ class Validation:
         """Look at a configuration; BadRequestError when it names no class that is here, or a secret that is not."""
         plugin = self.connector(given)
         properties = self._resolved(given)
-        form = _Form()
-        for row in self._of_all(plugin, properties):
+        wrong_version = wrong_connector(plugin, properties)
+        form = Form()
+        for row in self._of_all(plugin, properties) if wrong_version is None else _declared(plugin, COMMON):
             form.add(row, self._examined(row, properties))
-        self._versions(plugin, form, properties)
-        wrong_version = bool(form.found(_VERSION).errors)
-        if not wrong_version:
+        form.found(_VERSION).recommended = [plugin.version]
+        if wrong_version is not None:
+            form.found(_CLASS).errors.append(wrong_version)
+            form.found(_VERSION).errors.append(wrong_version)
+        else:
             self._of_parts(form, properties)
-            _sinks(form, properties, self._worker.text("group.id")) if plugin.kind is Kind.SINK else _sources(form)
+            if plugin.kind is Kind.SINK:
+                check_sink(form, properties, self._worker.text("group.id"))
+            else:
+                check_source(form)
         for name, text in properties.items():
             if text is None:
                 form.found(name).errors.append(f"{name}: null is no value; leave the setting out")
-        if not wrong_version:
+        rest = Form(form.groups)
+        if wrong_version is None:
             self._of_connector(plugin, form, properties)
-        errors = sum(len(each.errors) for _, each in form.rows)
-        # What follows counts settings, not errors, as it does in the JVM.
-        rest = _Form(form.groups)
-        if not wrong_version:
             self._of_clients(plugin, rest, properties)
             self._of_converters(form, rest, properties)
+        errors = sum(len(each.errors) for _, each in form.rows)
+        # In the rest settings count, not errors, as they do in the JVM.
         errors += sum(bool(each.errors) for _, each in rest.rows)
         rows = form.rows + rest.rows
         _hide(rows, given, properties)
@@ -115,11 +95,9 @@ class Validation:
 
     def _of_all(self, plugin: Plugin, properties: Properties) -> list[Definition]:
         rows = []
-        for row in _of_kind(plugin.kind):
+        for row in _declared(plugin, _of_kind(plugin.kind)):
             part = row.name.partition(".")[0]
-            if row.name == _VERSION:
-                row = with_default(row, plugin.version)
-            elif part in PARTS and row.name.endswith("converter"):
+            if part in PARTS and row.name.endswith("converter"):
                 row = with_default(row, self._worker[row.name])
             elif part in PARTS:
                 chosen = self._converter(part, properties.get(f"{part}.converter") or self._worker[f"{part}.converter"])
@@ -132,7 +110,7 @@ class Validation:
         part, _, what = row.name.partition(".")
         if part not in PARTS or not what.startswith("converter"):
             return found
-        kinds = _kinds_of_converters(part)
+        kinds = kinds_of_converters(part)
         if what == "converter":
             self._class(found, properties, *kinds)
             found.recommended = self._catalogue.class_names(*kinds)
@@ -140,11 +118,10 @@ class Validation:
             chosen = self._converter(part, properties.get(f"{part}.converter") or self._worker[f"{part}.converter"])
             found.recommended = [] if chosen is None else [chosen.version]
             found.visible = chosen is not None
-            _check_version(found, chosen)
         return found
 
     def _converter(self, part: str, name: str | None) -> Plugin | None:
-        return self._catalogue.find(name, *_kinds_of_converters(part))
+        return self._catalogue.find(name, *kinds_of_converters(part))
 
     def _class(self, found: Examined, properties: Properties, *kinds: Kind) -> Plugin | None:
         """Put the whole name of a class in place of what the configuration calls it."""
@@ -161,20 +138,13 @@ class Validation:
         found.value = plugin.class_name
         return plugin
 
-    def _versions(self, plugin: Plugin, form: _Form, properties: Properties) -> None:
-        found = form.found(_VERSION)
-        found.recommended = [plugin.version]
-        _check_version(found, plugin)
-        if found.errors:
-            form.found(_CLASS).errors += found.errors
-
     # Transformations and predicates.
 
-    def _of_parts(self, form: _Form, properties: Properties) -> None:
+    def _of_parts(self, form: Form, properties: Properties) -> None:
         self._of_aliases(form, properties, "transforms", common.TRANSFORMS_GROUP, Kind.TRANSFORMATION)
         self._of_aliases(form, properties, "predicates", common.PREDICATES_GROUP, Kind.PREDICATE)
 
-    def _of_aliases(self, form: _Form, properties: Properties, setting: str, group: str, kind: Kind) -> None:
+    def _of_aliases(self, form: Form, properties: Properties, setting: str, group: str, kind: Kind) -> None:
         for alias in dict.fromkeys(parse_list(properties.get(setting) or "")):
             prefix, own_group = f"{setting}.{alias}.", f"{group}: {alias}"
             label = kind.label.capitalize()
@@ -187,14 +157,18 @@ class Validation:
             version_row = version_row.placed(prefix, own_group)
             version = form.add(version_row, examine(version_row, properties))
             version.recommended = [] if plugin is None else [plugin.version]
-            _check_version(version, plugin)
+            wrong = wrong_part(plugin, properties, prefix)
+            if wrong is not None:
+                version.errors.append(wrong)
+            if plugin is not None and wrong is not None:
+                found.errors.append(wrong)
             if (
                 kind is Kind.TRANSFORMATION
                 and prefix + "negate" in properties
                 and prefix + "predicate" not in properties
             ):
                 found.errors.append(f"{prefix}negate: there is no {prefix}predicate to be negated")
-            if plugin is None:
+            if plugin is None or wrong is not None:
                 continue
             rows = _own(plugin)
             if kind is Kind.TRANSFORMATION:
@@ -206,7 +180,7 @@ class Validation:
 
     # The connector's own.
 
-    def _of_connector(self, plugin: Plugin, form: _Form, properties: Properties) -> None:
+    def _of_connector(self, plugin: Plugin, form: Form, properties: Properties) -> None:
         known = {found.name for _, found in form.rows}
         fine = True
         for row in _own(plugin):
@@ -226,7 +200,7 @@ class Validation:
 
     # Its clients, its converters.
 
-    def _of_clients(self, plugin: Plugin, form: _Form, properties: Properties) -> None:
+    def _of_clients(self, plugin: Plugin, form: Form, properties: Properties) -> None:
         letters = bool((properties.get("errors.deadletterqueue.topic.name") or "").strip())
         sink = plugin.kind is Kind.SINK
         made = any(name.startswith("topic.creation.") for name in properties)
@@ -247,15 +221,21 @@ class Validation:
                 if bare in refused:
                     found.errors.append(refused[bare])
 
-    def _of_converters(self, form: _Form, rest: _Form, properties: Properties) -> None:
+    def _of_converters(self, form: Form, rest: Form, properties: Properties) -> None:
         for part in ("header", "key", "value"):
             setting = f"{part}.converter"
-            if properties.get(setting) is None or form.found(setting).errors:
+            prefix = f"{setting}."
+            checked = form.found(setting), form.found(prefix + common.VERSION.name)
+            if properties.get(setting) is None or any(each.errors for each in checked):
                 continue
             plugin = self._converter(part, properties[setting])
             if plugin is None:
                 continue
-            prefix = f"{setting}."
+            wrong = wrong_part(plugin, properties, prefix)
+            if wrong is not None:
+                for each in checked:
+                    each.errors.append(wrong)
+                continue
             own = {prefix + "converter.type": part} | dict(properties)
             for row in _own(plugin):
                 placed = row.placed(prefix)
@@ -278,55 +258,15 @@ def _of_kind(kind: Kind) -> list[Definition]:
     return [*COMMON, *(SINKS if kind is Kind.SINK else SOURCES)]
 
 
+def _declared(plugin: Plugin, rows: Iterable[Definition]) -> list[Definition]:
+    return [with_default(each, plugin.version) if each.name == _VERSION else each for each in rows]
+
+
 def _own(plugin: Plugin) -> list[Definition]:
     rows = definitions(plugin.config, common.CONVERTER_PLACES.get(plugin.class_name))
     if plugin.kind not in (Kind.CONVERTER, Kind.HEADER_CONVERTER):
         return rows
     return [common.CONVERTER_TYPE if row.name == common.CONVERTER_TYPE.name else row for row in rows]
-
-
-def _kinds_of_converters(part: str) -> tuple[Kind, ...]:
-    return (Kind.HEADER_CONVERTER,) if part == "header" else (Kind.CONVERTER,)
-
-
-def _check_version(found: Examined, plugin: Plugin | None) -> None:
-    wanted = str(found.value) if found.value is not None else ""
-    if plugin is not None and wanted not in (*_LATEST, plugin.version):
-        found.errors.append(
-            f"{found.name}: {plugin.class_name} is here in version {plugin.version} alone, not {wanted!r}"
-        )
-
-
-def _sinks(form: _Form, properties: Properties, worker_group: str) -> None:
-    """Check what Connect checks of all sinks: where they read, their dead letters, their group."""
-    topics, pattern = properties.get("topics") or "", properties.get("topics.regex") or ""
-    errors, named = [], form.found("topics")
-    regex = form.found("topics.regex")
-    if topics.strip() and pattern.strip():
-        errors.append("topics and topics.regex are both set; want one of them")
-    if not topics.strip() and not pattern.strip():
-        errors.append("neither topics nor topics.regex is set; want one of them")
-    named.errors += errors
-    regex.errors += errors
-    letters = (properties.get("errors.deadletterqueue.topic.name") or "").strip()
-    if letters and letters in parse_list(topics):
-        named.errors.append(f"topics: {letters!r} is the connector's own topic of dead letters")
-    if letters and pattern.strip() and not regex.errors and re.fullmatch(pattern, letters):
-        regex.errors.append(f"topics.regex: it matches {letters!r}, the connector's own topic of dead letters")
-    override = "consumer.override.group.id"
-    if override in properties:
-        form.found(override).value = properties[override]
-        if properties[override] == worker_group:
-            form.found(override).errors.append(f"{override}: {worker_group!r} is the group of the workers")
-    elif f"connect-{properties.get('name')}" == worker_group:
-        form.found("name").errors.append(f"name: its consumers' group would be {worker_group!r}, that of the workers")
-
-
-def _sources(form: _Form) -> None:
-    """Check what Connect checks of all sources: whether they are to be exactly once."""
-    found = form.found("exactly.once.support")
-    if not found.errors and str(found.value).lower() == "required":
-        found.errors.append("exactly.once.support: this worker has no transactions; want requested")
 
 
 def _hide(rows: list[tuple[Definition | None, Examined]], given: Properties, resolved: Properties) -> None:

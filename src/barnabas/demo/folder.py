@@ -33,9 +33,9 @@ class Folder:
         return self.root / "lake"
 
     @property
-    def checkpoint(self) -> Path:
-        """Give Spark's checkpoint."""
-        return self.root / "checkpoint"
+    def workers(self) -> Path:
+        """Give the folder of the Connect workers: their settings, logs and scratch."""
+        return self.root / "workers"
 
     @property
     def picture(self) -> Path:

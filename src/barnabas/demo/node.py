@@ -70,7 +70,7 @@ def start(folder: Folder) -> DemoNode:
     while (ready := _read_ready(folder)) is None:
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
-            raise DemoError(f"the node did not come up; the end of {folder.node_log}:\n{_tail(folder.node_log)}")
+            raise DemoError(f"the node did not come up; the end of {folder.node_log}:\n{tail(folder.node_log)}")
         time.sleep(_POLL_S)
     ready.process = process
     return ready
@@ -96,5 +96,6 @@ def _serves(node: DemoNode) -> bool:
     return True
 
 
-def _tail(path: Path) -> str:
+def tail(path: Path) -> str:
+    """Give the last lines of a log."""
     return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])

@@ -1,4 +1,4 @@
-"""Who may do what in the demonstration: a writer, a reader and a stranger, each with no more than it needs."""
+"""Who may do what in the demonstration: each has an account of its own, and no more rights than it needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.client.admin import Admin
 from barnabas.client.admin.topics import NewTopic
@@ -20,6 +20,7 @@ from barnabas.model.acl import (
     AclBinding,
     AclOperation,
     AclPermissionType,
+    PatternType,
     ResourcePattern,
     ResourceType,
 )
@@ -28,20 +29,51 @@ from barnabas.wire.errors import ApiError, ErrorCode
 
 WRITER: Final = "flights-writer"
 READER: Final = "flights-reader"
+WORKER: Final = "connect-worker"
 STRANGER: Final = "stranger"
-GROUP: Final = "flights-lake"
+USERS: Final = (WRITER, READER, WORKER, STRANGER)
+CONNECTOR: Final = "flights-to-lake"
+GROUP: Final = f"connect-{CONNECTOR}"
+"""Of the connector's tasks, which share the topic's partitions; the name is Kafka Connect's choice."""
+WORKERS: Final = "connect-cluster"
+"""Of the workers, which share the tasks; their internal topics' names begin with it."""
 MECHANISM: Final = "SCRAM-SHA-512"
+
+
+class Rule(NamedTuple):
+    """A user may do something with what is called so, or, if `prefixed`, with all whose names begin so."""
+
+    user: str
+    operation: AclOperation
+    kind: ResourceType
+    name: str
+    prefixed: bool = False
+
+    def __str__(self) -> str:
+        name = f"{self.name}*" if self.prefixed else self.name
+        return f"User:{self.user} may {self.operation.name} {self.kind.name} {name}"
+
+    @property
+    def binding(self) -> AclBinding:
+        """Give the rule as the node takes it."""
+        pattern = ResourcePattern(self.kind, self.name, PatternType.PREFIXED if self.prefixed else PatternType.LITERAL)
+        return AclBinding(pattern, f"User:{self.user}", WILDCARD, self.operation, AclPermissionType.ALLOW)
+
+
+_INTERNAL: Final = (AclOperation.CREATE, AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE_CONFIGS)
 RULES: Final = (
-    (WRITER, AclOperation.WRITE, ResourceType.TOPIC, flights.TOPIC),
-    (READER, AclOperation.READ, ResourceType.TOPIC, flights.TOPIC),
-    (READER, AclOperation.READ, ResourceType.GROUP, GROUP),
+    Rule(WRITER, AclOperation.WRITE, ResourceType.TOPIC, flights.TOPIC),
+    Rule(READER, AclOperation.READ, ResourceType.TOPIC, flights.TOPIC),
+    Rule(READER, AclOperation.READ, ResourceType.GROUP, GROUP),
+    *(Rule(WORKER, operation, ResourceType.TOPIC, f"{WORKERS}-", prefixed=True) for operation in _INTERNAL),
+    Rule(WORKER, AclOperation.READ, ResourceType.GROUP, WORKERS),
 )
 """All that is allowed. READ and WRITE include DESCRIBE; the stranger has an account and no rule at all."""
 
 
 def prepare(node: DemoNode, folder: Folder) -> None:
     """Make topic, users, rules and client files, as far as they are not there; DemoError when one is refused."""
-    for user in (WRITER, READER, STRANGER):
+    for user in USERS:
         _write_client_file(node, folder.client_file(user), user)
     asyncio.run(_prepare(node.admin, folder))
 
@@ -52,16 +84,11 @@ async def _prepare(config: ClientConfig, folder: Folder) -> None:
         _check("topic", {name: e for name, e in made.items() if e is None or not _exists(e)})
         users = [
             ScramUpsertion(user, MECHANISM, Password(load_properties_file(folder.client_file(user))["sasl.password"]))
-            for user in (WRITER, READER, STRANGER)
+            for user in USERS
         ]
         _check("user", await admin.alter_scram(users))
-        bindings = [
-            AclBinding(
-                ResourcePattern(resource_type, name), f"User:{user}", WILDCARD, operation, AclPermissionType.ALLOW
-            )
-            for user, operation, resource_type, name in RULES
-        ]
-        _check("rule", dict(zip(map(str, bindings), await admin.create_acls(bindings), strict=True)))
+        made_rules = await admin.create_acls([rule.binding for rule in RULES])
+        _check("rule", dict(zip(map(str, RULES), made_rules, strict=True)))
 
 
 def _exists(error: ApiError) -> bool:

@@ -33,7 +33,8 @@ def produce(folder: Folder, first: int | None, progress: Callable[[int], None]) 
     before = sum(ends)
     task = _Task(before, progress)
     producer = Producer(client | SETTINGS)
-    for number, value in enumerate(flights.values(first)):
+    skipped = min(ends) * flights.PARTITIONS
+    for number, value in enumerate(flights.values(first, skipped), skipped):
         partition = number % flights.PARTITIONS
         if number // flights.PARTITIONS < ends[partition]:
             continue

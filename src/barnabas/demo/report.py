@@ -14,6 +14,13 @@ HOUR_GROUPS: Final = ((5, 8), (9, 12), (13, 16), (17, 20), (21, 23))
 _STEPS: Final = ((0.0, "green"), (10.0, "yellow"), (20.0, "dark_orange"), (float("inf"), "red"))
 
 
+def delays(lake: pd.DataFrame) -> pd.DataFrame:
+    """Give airline, hour, number of flights that left, and their mean delay at departure in minutes."""
+    left = lake[lake["dep_delay"].notna()]
+    by_hour = left.groupby(["airline", "hour"], as_index=False)["dep_delay"]
+    return by_hour.agg(flights="count", delay="mean")
+
+
 def table(delays: pd.DataFrame) -> Table:
     """Give the table. delays: airline, hour, flights, delay (minutes), a row for each airline and hour."""
     result = Table(title="Mean delay at departure in minutes, New York City 2013", title_justify="left")

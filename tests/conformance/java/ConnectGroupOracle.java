@@ -38,9 +38,13 @@ import org.apache.kafka.connect.runtime.distributed.IncrementalCooperativeAssign
 import org.apache.kafka.connect.runtime.distributed.IncrementalCooperativeConnectProtocol;
 import org.apache.kafka.connect.runtime.distributed.WorkerCoordinator;
 import org.apache.kafka.connect.runtime.distributed.WorkerCoordinator.ConnectorsAndTasks;
+import org.apache.kafka.connect.runtime.isolation.PluginUtils;
 import org.apache.kafka.connect.runtime.rest.InternalRequestSignature;
 import org.apache.kafka.connect.storage.ClusterConfigState;
 import org.apache.kafka.connect.util.ConnectorTaskId;
+import org.apache.maven.artifact.versioning.DefaultArtifactVersion;
+import org.apache.maven.artifact.versioning.InvalidVersionSpecificationException;
+import org.apache.maven.artifact.versioning.VersionRange;
 
 /**
  * Connect's own classes behind lines of JSON, one question ("op" and what it needs) and one answer a line; "!" begins
@@ -51,6 +55,7 @@ import org.apache.kafka.connect.util.ConnectorTaskId;
  * encode, decode         messages of the group protocol
  * json                   a value as the internal converter writes it
  * incremental, eager     a round of assignment; "max_delay" in place of a round makes a new assignor
+ * versions               which of some versions a setting takes, null for the latest, or "refused"
  */
 public final class ConnectGroupOracle {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -75,6 +80,22 @@ public final class ConnectGroupOracle {
             out.println(answer);
             out.flush();
         }
+    }
+
+    private static Object versions(JsonNode q) {
+        VersionRange range;
+        try {
+            range = PluginUtils.connectorVersionRequirement(q.get("wanted").asText());
+        } catch (InvalidVersionSpecificationException e) {
+            return "refused";
+        }
+        if (range == null)
+            return null;
+        List<String> taken = new ArrayList<>();
+        for (JsonNode version : q.get("versions"))
+            if (range.containsVersion(new DefaultArtifactVersion(version.asText())))
+                taken.add(version.asText());
+        return taken;
     }
 
     private static Object answer(String op, JsonNode q) throws Exception {
@@ -104,6 +125,8 @@ public final class ConnectGroupOracle {
                 return incremental(q);
             case "eager":
                 return eager(q);
+            case "versions":
+                return versions(q);
             default:
                 throw new IllegalArgumentException(op);
         }

@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 from barnabas.connect.worker import Worker
 from tests.peers.connect import Answer, ask
@@ -18,6 +20,8 @@ from tests.peers.connect import Answer, ask
 PATIENCE_SECONDS: Final = 60.0
 FOLDER: Final = "%FOLDER%"
 """Stands for a side's own folder, in requests and in answers."""
+VERSION: Final = "%VERSION%"
+"""Stands for the version of what a side ships, in requests."""
 _CONVERTERS: Final = ".converter."
 """Converters' own settings come in no order that would mean anything."""
 _WORDS: Final = frozenset({"documentation", "message", "version", "commit"})
@@ -82,11 +86,17 @@ class Side:
     folder: Path
     ours: bool
 
+    @cached_property
+    def version(self) -> str:
+        """Give the version of its connectors."""
+        listed = ask(f"{self.url}/connector-plugins").json
+        return str(next(each["version"] for each in listed if each["class"].endswith(".FileStreamSinkConnector")))
+
     def ask(self, step: Step) -> Said:
         """Give the answer to a request of the table."""
         body: object = step.body
         if body is not None and not isinstance(body, bytes):
-            body = json.dumps(body).replace(FOLDER, str(self.folder)).encode()
+            body = json.dumps(body).replace(FOLDER, str(self.folder)).replace(VERSION, self.version).encode()
         answer = self._settled(step, body)
         kind = next((v for k, v in answer.headers.items() if k.lower() == "content-type"), "")
         location = next((v for k, v in answer.headers.items() if k.lower() == "location"), None)
@@ -106,7 +116,8 @@ class Side:
         """Ask again while the group shares its work out, as any client must."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
-            answer = ask(self.url + step.path, step.method, body, step.headers)
+            path = quote(step.path.replace(VERSION, self.version), safe="/?&=%+-.$")
+            answer = ask(self.url + path, step.method, body, step.headers)
             if answer.status != 409 or step.conflicts:
                 return answer
             assert time.monotonic() < deadline, f"{self.name}: {step.path} says {answer.text}"

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.connect.rest import versions
 from tests.connect.rest.sides import FOLDER, Side, Step, compare
 
 pytestmark = [pytest.mark.peer, pytest.mark.spark]
@@ -41,6 +42,7 @@ def test_what_needs_no_connector(sides: Sides) -> None:
             Step("POST", "/connector-plugins", {}),
             Step("GET", "/connector-plugins"),
             Step("GET", "/connector-plugins?connectorsOnly=true"),
+            Step("GET", "/connector-plugins?connectorsOnly=false"),
             Step("GET", "/connector-plugins/Nope/config"),
             Step("GET", "/connector-plugins/FileStreamSource/config"),
             Step("GET", "/connector-plugins/FileStreamSinkConnector/config"),
@@ -260,6 +262,11 @@ def test_validation(sides: Sides) -> None:
             Step("PUT", "/connector-plugins/Nope/config/validate", {"connector.class": "Nope"}),
         ],
     )  # fmt: skip
+
+
+@pytest.mark.requirement("C-26")
+def test_ranges_of_versions(sides: Sides) -> None:
+    compare(sides, versions.validations(ignored=("recommended_values",)) + versions.definitions())
 
 
 def test_transformations_and_predicates_declare_the_same(sides: Sides) -> None:

@@ -28,7 +28,7 @@ from barnabas.core.connect.ids import ConnectorTaskId, TargetState
 from barnabas.model.config import ConfigError
 from barnabas.testing.local import LocalCluster
 
-PATIENCE_S = 90
+PATIENCE_S = 240
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from barnabas.cli.acls.explain_any import explain_any
+from barnabas.cli.acls.explained import change_facts, commands, considered_facts, question_facts
 from barnabas.cli.acls.flags import check_operation, exact_principal, member_of, operation_text, resource_text
 from barnabas.cli.acls.settings import AllowEveryone, ServerProperties, Settings, SuperUsers, settings_of
 from barnabas.cli.acls.sources import KnownRules, Metadata, SourceFlags
-from barnabas.cli.acls.wording import brought_text, command_line, pattern_text, rule_facts, rule_text
+from barnabas.cli.acls.wording import brought_text, command_line, pattern_text, rule_text
 from barnabas.cli.connection import Bootstrap, BootstrapController, CommandConfig
 from barnabas.cli.errors import CliError
 from barnabas.cli.tables import Output, OutputFormat, show, show_json
@@ -243,41 +244,25 @@ def _cautions(told: Explanation) -> Iterator[str]:
 
 
 def _facts(told: Explanation, known: KnownRules, settings: Settings) -> dict[str, Any]:
-    q = told.question
-
-    def facts(c: Considered) -> dict[str, Any]:
-        brought = None if known.brought is None else known.brought[c.id]
-        return rule_facts(c.rule, None if brought is None else c.id, brought)
-
     deciding = told.deciding
     return {
         "allowed": told.allowed,
         "summary": _summary(told, known),
-        "question": {
-            "principal": str(q.principal),
-            "host": q.host,
-            "operation": operation_text(q.operation),
-            "resource_type": resource_text(q.resource_type),
-            "name": q.name,
-        },
+        "question": question_facts(told.question),
         "decided_by": "ACL" if deciding is not None else str(told.result.rule),
-        "rule": None if deciding is None else facts(deciding),
+        "rule": None if deciding is None else considered_facts(deciding, known),
         "considered": [
-            facts(c) | {"effect": c.effect.value, "implied": c.implied, "reached": c.reached, "decides": c.decides}
+            considered_facts(c, known)
+            | {"effect": c.effect.value, "implied": c.implied, "reached": c.reached, "decides": c.decides}
             for c in told.considered
         ],
         "changes": [
-            {
-                "remove": [rule_facts(rule) for _, rule in change.removed],
-                "add": None if change.added is None else rule_facts(change.added),
-                "no_longer_super_user": change.demoted,
+            change_facts(change)
+            | {
                 "allowed_then": change.after.allowed,
                 "ends_default": change.ends_default,
                 "opens_default": change.opens_default,
-                "commands": [
-                    *(command_line("--remove", rule) for _, rule in change.removed),
-                    *([] if change.added is None else [command_line("--add", change.added)]),
-                ],
+                "commands": commands(change),
             }
             for change in told.changes
         ],

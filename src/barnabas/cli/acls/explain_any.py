@@ -6,10 +6,11 @@ from typing import Any
 
 import typer
 
+from barnabas.cli.acls.explained import change_facts, commands, considered_facts, question_facts
 from barnabas.cli.acls.flags import operation_text, resource_text
 from barnabas.cli.acls.settings import Settings
 from barnabas.cli.acls.sources import KnownRules
-from barnabas.cli.acls.wording import brought_text, command_line, pattern_text, rule_facts, rule_text
+from barnabas.cli.acls.wording import brought_text, pattern_text, rule_facts, rule_text
 from barnabas.cli.tables import OutputFormat, show, show_json
 from barnabas.core.authorizer.explain_any import (
     SOME_NAME,
@@ -101,50 +102,31 @@ def _proposal(change: AnyChange) -> list[str]:
         lines.append(
             f"no rule can refuse a super user: take {change.demoted} out of super.users, and restart the nodes"
         )
-    lines += _commands(change)
+    lines += commands(change)
     added = change.added
     if added is not None and added.permission_type is AclPermissionType.ALLOW and SOME_NAME in added.pattern.name:
         lines.append(f"{added.pattern.name} stands for a name of yours that no refusal covers.")
     return lines
 
 
-def _commands(change: AnyChange) -> list[str]:
-    lines = [command_line("--remove", rule) for _, rule in change.removed]
-    return lines if change.added is None else [*lines, command_line("--add", change.added)]
-
-
 def _facts(told: AnyExplanation, known: KnownRules, settings: Settings) -> dict[str, Any]:
-    q = told.question
-
-    def facts(c: AnyConsidered) -> dict[str, Any]:
-        brought = None if known.brought is None else known.brought[c.id]
-        return rule_facts(c.rule, None if brought is None else c.id, brought)
-
     deciding = told.deciding
     return {
         "allowed": told.allowed,
         "summary": _summary(told, known),
-        "question": {
-            "principal": str(q.principal),
-            "host": q.host,
-            "operation": operation_text(q.operation),
-            "resource_type": resource_text(q.resource_type),
-            "name": None,
-        },
+        "question": question_facts(told.question),
         "decided_by": "ACL" if deciding is not None else str(told.standing),
-        "rule": None if deciding is None else facts(deciding),
+        "rule": None if deciding is None else considered_facts(deciding, known),
         "considered": [
-            facts(c)
+            considered_facts(c, known)
             | {"effect": c.effect.value, "refused_by": [rule_facts(r) for _, r in c.refused_by], "decides": c.decides}
             for c in told.considered
         ],
         "changes": [
-            {
-                "remove": [rule_facts(rule) for _, rule in change.removed],
-                "add": None if change.added is None else rule_facts(change.added),
-                "no_longer_super_user": change.demoted,
+            change_facts(change)
+            | {
                 "allowed_then": not told.allowed,
-                "commands": _commands(change),
+                "commands": commands(change),
             }
             for change in told.changes
         ],

@@ -74,10 +74,11 @@ class FileStreamSource(PollingSource):
         self._rest = data[end:]
         self._position += end
         # One partition of Spark's keeps the order.
-        frame = spark.createDataFrame(pa.table({"value": lines_of(data[:end])})).coalesce(1)
+        lines = lines_of(data[:end])
+        frame = spark.createDataFrame(pa.table({"value": lines})).coalesce(1)
         batch = frame.select(noted(col("value"), "value", Schema(Type.STRING)))
         kept = [({FILENAME: self.config["file"]}, {POSITION: self._position})] if self.config["file"] else []
-        return Polled(batch, kept)
+        return Polled(batch, kept, len(lines))
 
     def close(self) -> None:
         """Close the file."""

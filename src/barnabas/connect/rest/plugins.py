@@ -22,9 +22,8 @@ async def list_plugins(herder: Herder, request: web.Request) -> web.Response:
 
 async def config_definitions(herder: Herder, request: web.Request) -> web.Response:
     """Give the settings of one."""
-    version = request.query.get("version", "latest")
-    wanted = None if version == "latest" else version
-    return answered([dict(each) for each in herder.plugins.config_definitions(request.match_info["plugin"], wanted)])
+    version = request.query.get("version")
+    return answered([dict(each) for each in herder.plugins.config_definitions(request.match_info["plugin"], version)])
 
 
 async def validate(herder: Herder, request: web.Request) -> web.Response:
@@ -52,7 +51,7 @@ ENDPOINTS: Final = (
         "/connector-plugins/{plugin}/config",
         "The settings of a plug-in",
         config_definitions,
-        query=(("version", "of the plug-in, `latest` unless given"),),
+        query=(("version", "or versions of the plug-in, such as `1.0` or `[1.0,2.0)`; `latest` unless given"),),
     ),
     Endpoint(
         "PUT",

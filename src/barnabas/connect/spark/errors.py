@@ -6,7 +6,8 @@ KIP-298. Converters and transformations leave failing records in the batch with 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 from typing import Final, TypeVar
@@ -16,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from barnabas.connect.connector import RetriableError
+from barnabas.connect.runtime import Troubles
 from barnabas.connect.spark.failures import CLASS_NAME, EXCEPTION, FAILURE, MESSAGE, STAGE
 from barnabas.connect.spark.writing import written
 from barnabas.core.connect.ids import ConnectorTaskId
@@ -68,6 +70,7 @@ RAW_TOPIC: Final = "connect_raw_topic"
 _RAW: Final = {RAW_KEY: "key", RAW_VALUE: "value", RAW_HEADERS: "headers", RAW_TOPIC: "topic"}
 _POSITION: Final = ("topic", "partition", "offset")
 _FIRST_PAUSE_S: Final = 0.3
+_NOT_TOLERATED: Final = "Tolerance exceeded in error handler:"
 _MOST_LOGGED: Final = 1000
 """Lines a batch: a topic full of poison must not fill the disk with its log."""
 
@@ -78,7 +81,7 @@ class AbandonedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ErrorHandling:
-    """The settings, parsed. producer: client settings to write dead letters with."""
+    """The settings, parsed. producer: client settings to write dead letters with; tell: hears what goes wrong."""
 
     task: ConnectorTaskId
     tolerant: bool
@@ -90,9 +93,16 @@ class ErrorHandling:
     dead_letter_replicas: int
     context_headers: bool
     producer: Mapping[str, str]
+    tell: Callable[[Troubles], None]
 
     @classmethod
-    def of(cls, config: Mapping[str, str], task: ConnectorTaskId, producer: Mapping[str, str]) -> ErrorHandling:
+    def of(
+        cls,
+        config: Mapping[str, str],
+        task: ConnectorTaskId,
+        producer: Mapping[str, str],
+        tell: Callable[[Troubles], None],
+    ) -> ErrorHandling:
         """Parse a connector's configuration; ConfigError."""
         values = ERROR_KEYS.parse(config).values
         timeout = values["errors.retry.timeout"]
@@ -107,15 +117,18 @@ class ErrorHandling:
             values["errors.deadletterqueue.topic.replication.factor"],
             values["errors.deadletterqueue.context.headers.enable"],
             producer,
+            tell,
         )
 
     # Retries.
 
-    def retried(self, work: Callable[[], T], cut_off: Event, what: str) -> T:
+    def retried(self, work: Callable[[], T], cut_off: Event, what: str, *, timeout_ms: int | None = None) -> T:
         """Do something until it does not raise RetriableError, or the time for that is over; blocks.
 
-        AbandonedError when `cut_off` is set while it waits.
+        timeout_ms: how long, -1 without end; `errors.retry.timeout` says it unless given. AbandonedError when `cut_off`
+        is set while it waits.
         """
+        timeout_ms = self.retry_timeout_ms if timeout_ms is None else timeout_ms
         begun = time.monotonic()
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -123,12 +136,13 @@ class ErrorHandling:
                 return work()
             except RetriableError as error:
                 waited_ms = (time.monotonic() - begun) * 1000
-                if 0 <= self.retry_timeout_ms <= waited_ms:
+                if 0 <= timeout_ms <= waited_ms:
                     raise
                 pause_s = min(pause_s, self.retry_delay_max_ms / 1000)
                 log.warning("retrying", task=str(self.task), what=what, pause_s=pause_s, why=str(error))
                 if cut_off.wait(pause_s):
                     raise AbandonedError from error
+                self.tell(Troubles(retries=1))
                 pause_s *= 2
 
     # Failing records.
@@ -146,28 +160,41 @@ class ErrorHandling:
     def guarded(self, frame: DataFrame) -> DataFrame:
         """Have the first failing record fail whoever reads the frame."""
         told = [
-            F.lit("Tolerance exceeded in error handler:"),
+            F.lit(_NOT_TOLERATED),
             *(F.col(f"{FAILURE}.{field}") for field in (STAGE, CLASS_NAME, EXCEPTION, MESSAGE)),
             *(F.concat(F.lit(f"{name}="), name) for name in _POSITION if name in frame.columns),
         ]
         failing = F.raise_error(F.concat_ws(" ", *told)).cast("boolean")
         return frame.where(F.when(F.col(FAILURE).isNull(), F.lit(True)).otherwise(failing))
 
-    def report(self, failing: DataFrame) -> int:
-        """Log failing records and send them to the dead letter topic, as configured; give how many there are."""
-        if self.dead_letters:
-            failed = written(self._dead_letters(failing), self.producer, self.dead_letters)
-        else:
-            failed = failing.count()
-        if self.log and failed:
-            self.log_records(failing)
-        return failed
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Tell of the record for which a guarded frame has failed."""
+        try:
+            yield
+        except Exception as error:
+            if _NOT_TOLERATED in str(error):
+                self.tell(Troubles(failures=1))
+            raise
 
-    def log_records(self, failing: DataFrame) -> None:
+    def report(self, failing: DataFrame, count: int) -> None:
+        """Log failing records and send them to the dead letter topic, as configured. count: how many they are."""
+        if self.dead_letters:
+            try:
+                written(self._dead_letters(failing), self.producer, self.dead_letters)
+            except Exception:
+                self.tell(Troubles(dead_letters=count, lost_letters=count))
+                raise
+            self.tell(Troubles(dead_letters=count))
+        if self.log:
+            self._log_records(failing)
+
+    def _log_records(self, failing: DataFrame) -> None:
         """Write a line for each failing record, the first thousand of a batch."""
         columns = ["topic", "partition", "offset", "timestamp", FAILURE]
-        for row in failing.select(*columns).limit(_MOST_LOGGED).collect():
-            where = {name: row[name] for name in columns[:4]} if self.log_positions else {}
+        rows = failing.select(*[name for name in columns if name in failing.columns]).limit(_MOST_LOGGED).collect()
+        for row in rows:
+            where = {name: row[name] for name in columns[:4] if name in row} if self.log_positions else {}
             failure = row[FAILURE]
             log.error(
                 "record failed",
@@ -177,6 +204,7 @@ class ErrorHandling:
                 exception=failure[EXCEPTION],
                 **where,
             )
+        self.tell(Troubles(logged=len(rows)))
 
     def _dead_letters(self, failing: DataFrame) -> DataFrame:
         headers: Column = F.coalesce(RAW_HEADERS, F.array().cast(HEADERS))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from functools import partial
 from typing import Final
@@ -11,16 +10,16 @@ from pyspark.sql import DataFrame
 
 from barnabas.connect.connector import Polled, PollingSource
 from barnabas.connect.herder_port import ConnectorOffset
-from barnabas.connect.runtime import OnEvent, Progress, SourceOffsets, TaskLaunch
+from barnabas.connect.runtime import Begun, OnEvent, Progress, SourceOffsets, TaskLaunch
 from barnabas.connect.spark.errors import AbandonedError
-from barnabas.connect.spark.planned_query import PlannedQuery
-from barnabas.connect.spark.source_pipeline import SourcePipeline
-from barnabas.connect.spark.task import Surroundings, Task
+from barnabas.connect.spark.planned_task import PlannedTask
+from barnabas.connect.spark.source_pipeline import Outcome, SourcePipeline
+from barnabas.connect.spark.task import Surroundings, ms_since
 
 _BATCH: Final = "batch"
 
 
-class PollingTask(Task):
+class PollingTask(PlannedTask):
     """State: what was polled and is not in Kafka yet, at most one batch."""
 
     def __init__(
@@ -35,63 +34,51 @@ class PollingTask(Task):
         self._kind = kind
         self._store = store
         self._source: PollingSource | None = None
-        self._query: PlannedQuery | None = None
         self._polled: Polled | None = None
-        self._written = 0
-        self._cut_off = threading.Event()
+        self._outcome = Outcome(0, 0, 0)
 
     async def open(self) -> None:
         """Start the query; have the source begin where the offsets topic says."""
         source = self._kind.of(self.config)
-        self._pipeline = SourcePipeline(self.config, self.around.settings, self.id)
+        self._pipeline = SourcePipeline(self.config, self.around.settings, self.id, self.tell)
         known = await self._store.read(self.id.connector, source.partitions())
         offsets = [each.offset for each in known]
         self._source = source
         await self.in_thread(partial(source.open, self.around.spark, self.context, offsets))
-        self._query = PlannedQuery(
-            self.around.spark,
-            self.query_name,
-            self.scratch,
-            body=self._body,
-            executor=self.around.executor,
-        )
-        await self._query.start()
+        await self.open_query()
 
     async def step(self) -> bool:
         """Poll; write what there is; keep its offsets."""
         assert self._source is not None
-        assert self._query is not None
         begun = time.monotonic()
         poll = partial(self._source.poll, self.around.spark)
         try:
-            retried = partial(self._pipeline.errors.retried, poll, self._cut_off, "poll")
+            retried = partial(self._pipeline.errors.retried, poll, self.cut_off, "poll")
             self._polled = polled = await self.in_thread(retried)
             if polled is None:
                 return False
-            batch_id = await self._query.run([_BATCH])
+            self.say(Begun(polled.records))
+            batch_id = await self.query.run([_BATCH])
         except AbandonedError:
             return False
+        took_ms = ms_since(begun)
         for topic in self._pipeline.topics:
             self.used(topic)
-        kept = [ConnectorOffset(partition, offset) for partition, offset in polled.offsets]
-        await self._store.write(self.id.connector, kept)
-        took_ms = round((time.monotonic() - begun) * 1000)
-        self.progressed(Progress(batch_id, self._written, 0, self._pipeline.failed, took_ms))
+        done = self._outcome
+        try:
+            async with self.committing():
+                await self._store.write(self.id.connector, [ConnectorOffset(*pair) for pair in polled.offsets])
+        finally:
+            self.say(Progress(batch_id, done.records, 0, done.failed, took_ms, dropped_records=done.dropped))
         return True
-
-    def stop(self) -> None:
-        """Have it end at the next batch boundary; a batch that is being retried is given up."""
-        super().stop()
-        self._cut_off.set()
 
     async def close(self) -> None:
         """End the query, close the source."""
-        self._cut_off.set()
-        if self._query is not None:
-            await self._query.stop()
+        await super().close()
         if self._source is not None:
             await self.in_thread(self._source.close)
 
-    def _body(self, _: DataFrame, batch_id: int) -> None:
+    def body(self, frame: DataFrame, batch_id: int) -> None:
+        """Write what was polled."""
         assert self._polled is not None
-        self._written = self._pipeline.write(self._polled.batch, self._cut_off)
+        self._outcome = self._pipeline.write(self._polled.batch, self.cut_off)

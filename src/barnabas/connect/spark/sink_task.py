@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -19,13 +18,13 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.client.membership import GroupMembership
 from barnabas.connect.connector import ConnectError, FencedError, Sink
-from barnabas.connect.runtime import OnEvent, Progress, TaskLaunch
+from barnabas.connect.runtime import Assigned, Begun, OnEvent, Progress, TaskLaunch
 from barnabas.connect.spark.batch_size import BatchSize
 from barnabas.connect.spark.errors import AbandonedError
 from barnabas.connect.spark.pipeline import SinkPipeline
-from barnabas.connect.spark.planned_query import PlannedQuery
+from barnabas.connect.spark.planned_task import PlannedTask
 from barnabas.connect.spark.reading import RangesReader, rows_of
-from barnabas.connect.spark.task import Surroundings, Task, log
+from barnabas.connect.spark.task import Surroundings, log, ms_since
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.spark import lookup
 from barnabas.spark.offsets import Edge, PartitionOffsets
@@ -38,20 +37,18 @@ _MISSING_TOPIC_S: Final = 1.0
 _FENCED: Final = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-class SinkTask(Task):
+class SinkTask(PlannedTask):
     """State: partitions and their positions, given by the group; one batch under way at most."""
 
     def __init__(self, launch: TaskLaunch, kind: type[Sink], around: Surroundings, on_event: OnEvent) -> None:
         super().__init__(launch, around, on_event)
         self._kind = kind
         self._sink: Sink | None = None
-        self._pipeline = SinkPipeline(self.config, around.settings, self.id)
+        self._pipeline = SinkPipeline(self.config, around.settings, self.id, self.tell)
         self._client = around.settings.consumer(self.id, launch.connector_config)
         self._size = BatchSize.of(self._client)
-        self._cut_off = threading.Event()
         self._cluster: Cluster | None = None
         self._membership: GroupMembership | None = None
-        self._query: PlannedQuery | None = None
         self._positions: PartitionOffsets = {}
         self._counted = (0, 0)
         self._waiting_since: float | None = None
@@ -67,15 +64,7 @@ class SinkTask(Task):
         self._cluster = Cluster(ClientConfig.from_properties(self._client))
         self._groups = GroupsAdmin(self._cluster)
         self._committed_only = self._client.get("isolation.level") == "read_committed"
-        self._query = PlannedQuery(
-            self.around.spark,
-            self.query_name,
-            self.scratch,
-            body=self._body,
-            executor=self.around.executor,
-            width=self._width,
-        )
-        await self._query.start()
+        await self.open_query(self._width)
         await self._make_dead_letter_topic()
         await self._subscribe()
 
@@ -106,20 +95,14 @@ class SinkTask(Task):
             await self._take_over()
         return bool(self._positions)
 
-    def stop(self) -> None:
-        """Have it end at the next batch boundary; a batch that is being retried is given up."""
-        super().stop()
-        self._cut_off.set()
-
     async def close(self) -> None:
         """Leave the group, end the query, close the sink."""
-        self._cut_off.set()
+        self.cut_off.set()
         if self._membership is not None:
             await self._membership.leave()
         if self._cluster is not None:
             await self._cluster.close()
-        if self._query is not None:
-            await self._query.stop()
+        await super().close()
         if self._sink is not None:
             await self.in_thread(self._sink.close)
 
@@ -191,6 +174,7 @@ class SinkTask(Task):
         positions |= self._uncommitted
         missing = [each for each in partitions if each not in positions]
         self._positions = positions | (await self._reset(missing) if missing else {})
+        self.say(Assigned(len(self._positions)))
 
     def _opened(self, sink: Sink) -> Mapping[TopicPartition, int] | None:
         sink.open(self.around.spark, self.context)
@@ -217,27 +201,31 @@ class SinkTask(Task):
         return waiting >= self._size.records or self._sink.ready(waiting, waited_ms)
 
     async def _process(self, ranges: Sequence[OffsetRange], ends: PartitionOffsets) -> None:
-        assert self._query is not None
         begun = time.monotonic()
         self._waiting_since = None
+        self.say(Begun(sum(each.size for each in ranges)))
         self.context.batch_begins = {each.partition: each.start for each in ranges}
         self.context.batch_offsets = {each.partition: each.end for each in ranges}
         try:
-            batch_id = await self._query.run(rows_of(ranges, self._width))
+            batch_id = await self.query.run(rows_of(ranges, self._width))
         except FencedError as error:
             self._give_up(str(error))
             return
         except AbandonedError:
             return
+        took_ms = ms_since(begun)
         for each in ranges:
             self.used(each.partition.topic)
         records, size = self._count(ranges)
         self._size.learn(records, size)
         self._positions = dict(ends)
         self._uncommitted = self.context.batch_offsets
-        await self._commit()
-        took_ms = round((time.monotonic() - begun) * 1000)
-        self.progressed(Progress(batch_id, records, size, self._pipeline.failed, took_ms, dict(self._positions)))
+        failed, passed = self._pipeline.failed, self._pipeline.passed
+        dropped = 0 if passed is None else max(0, records - failed - passed)
+        try:
+            await self._commit()
+        finally:
+            self.say(Progress(batch_id, records, size, failed, took_ms, dict(self._positions), dropped))
 
     async def _commit(self) -> bool:
         """Commit what is written, as this member of this generation; False when the group has moved on without it."""
@@ -245,18 +233,22 @@ class SinkTask(Task):
         offsets = self._uncommitted
         if not offsets:
             return True
-        results = await self._groups.commit_offsets(
-            self._membership.group,
-            {each: CommittedOffset(offset) for each, offset in offsets.items()},
-            generation=self._membership.generation,
-            member_id=self._membership.member_id,
-        )
-        for error in results.values():
-            if isinstance(error, ApiError) and error.code in _FENCED:
-                self._give_up(str(error))
-                return False
-            if error is not None:
-                raise error
+        try:
+            async with self.committing():
+                results = await self._groups.commit_offsets(
+                    self._membership.group,
+                    {each: CommittedOffset(offset) for each, offset in offsets.items()},
+                    generation=self._membership.generation,
+                    member_id=self._membership.member_id,
+                )
+                for refused in results.values():
+                    if refused is not None:
+                        raise refused
+        except ApiError as error:
+            if error.code not in _FENCED:
+                raise
+            self._give_up(str(error))
+            return False
         self._uncommitted = {}
         return True
 
@@ -266,13 +258,13 @@ class SinkTask(Task):
         log.info("asking the group anew", task=str(self.id), why=why)
         self._membership.request_rejoin(why)
 
-    def _body(self, ranges: DataFrame, batch_id: int) -> None:
+    def body(self, frame: DataFrame, batch_id: int) -> None:
         """Write a batch. Its records are read here and not in the query, so that what the sink makes of them is one
         plan with the reading."""
         assert self._sink is not None
         reader = RangesReader(self._client, self._counter)
-        raw = ranges.mapInArrow(reader, read_schema(headers=True))
-        self._pipeline.write(self._sink, raw, batch_id, self._cut_off)
+        raw = frame.mapInArrow(reader, read_schema(headers=True))
+        self._pipeline.write(self._sink, raw, batch_id, self.cut_off)
 
     def _count(self, ranges: Sequence[OffsetRange]) -> tuple[int, int]:
         """Give records and bytes of the batch; a sink that looked at it twice has had both counted twice."""

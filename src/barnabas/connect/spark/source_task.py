@@ -10,6 +10,7 @@ import asyncio
 import shutil
 import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -18,10 +19,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.connect.connector import ConnectError, Source
 from barnabas.connect.herder_port import ConnectorOffset
-from barnabas.connect.runtime import OnEvent, Progress, SourceOffsets, TaskLaunch
+from barnabas.connect.runtime import Begun, OnEvent, Progress, SourceOffsets, TaskLaunch
 from barnabas.connect.spark import checkpoints
 from barnabas.connect.spark.source_pipeline import SourcePipeline
-from barnabas.connect.spark.task import Surroundings, Task
+from barnabas.connect.spark.task import Surroundings, Task, ms_since
 
 _TASK: Final = "task"
 
@@ -45,8 +46,7 @@ class SourceTask(Task):
 
     async def open(self) -> None:
         """Make the source; the first step starts the query."""
-        self._loop = asyncio.get_running_loop()
-        self._pipeline = SourcePipeline(self.config, self.around.settings, self.id)
+        self._pipeline = SourcePipeline(self.config, self.around.settings, self.id, self.tell)
         self._source = self._kind.of(self.config)
         await self._start()
 
@@ -111,18 +111,19 @@ class SourceTask(Task):
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         begun = time.monotonic()
-        rows = self._pipeline.write(frame, self._hold)
+        self.tell(Begun())
+        done = self._pipeline.write(frame, self._hold)
+        took_ms = ms_since(begun)
         end = checkpoints.to_offset(checkpoints.end_of(self._checkpoint, batch_id))
-        kept = self._store.write(self.id.connector, [ConnectorOffset(self._partition, end)])
-        asyncio.run_coroutine_threadsafe(_awaited(kept), self._loop).result()
-        took_ms = round((time.monotonic() - begun) * 1000)
-        done = Progress(batch_id, rows, 0, self._pipeline.failed, took_ms)
-        self._loop.call_soon_threadsafe(self._tell, done)
+        progress = Progress(batch_id, done.records, 0, done.failed, took_ms, dropped_records=done.dropped)
+        asyncio.run_coroutine_threadsafe(self._keep_end(end, progress), self._loop).result()
 
-    def _tell(self, done: Progress) -> None:
+    async def _keep_end(self, end: Mapping[str, Any], progress: Progress) -> None:
+        async with self.committing():
+            await self._store.write(self.id.connector, [ConnectorOffset(self._partition, end)])
         for topic in self._pipeline.topics:
             self.used(topic)
-        self.progressed(done)
+        self.say(progress)
 
     def _is_active(self) -> bool:
         return self._query is not None and bool(self._query.isActive)
@@ -130,7 +131,3 @@ class SourceTask(Task):
     def _problem(self) -> str:
         error = self._query.exception() if self._query is not None else None
         return f"the query {self.query_name!r} has ended" + (f": {error}" if error is not None else "")
-
-
-async def _awaited(work: Any) -> None:
-    await work

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 import traceback
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -19,7 +21,17 @@ import structlog
 from pyspark.sql import SparkSession
 
 from barnabas.connect.connector import TaskContext
-from barnabas.connect.runtime import Event, Failed, OnEvent, Paused, Progress, Running, Stopped, TaskLaunch, TopicUsed
+from barnabas.connect.runtime import (
+    Committed,
+    Event,
+    Failed,
+    OnEvent,
+    Paused,
+    Running,
+    Stopped,
+    TaskLaunch,
+    TopicUsed,
+)
 from barnabas.connect.spark.settings import SparkSettings
 from barnabas.core.connect.ids import TargetState
 from barnabas.model.config import MASKED
@@ -53,6 +65,7 @@ class Task(ABC):
         self.context = TaskContext(launch.id.connector, launch.id.task, launch.generation, self.scratch)
         self.query_name = f"connector {launch.id.connector} task {launch.id.task} generation {launch.generation}"
         self._on_event = on_event
+        self._loop = asyncio.get_running_loop()
         self._paused = launch.target_state is not TargetState.STARTED
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
@@ -164,11 +177,15 @@ class Task(ABC):
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do something that blocks."""
-        return await asyncio.get_running_loop().run_in_executor(self.around.executor, work)
+        return await self._loop.run_in_executor(self.around.executor, work)
 
     def say(self, event: Event) -> None:
         """Tell the herder."""
         self._on_event(self.id, event)
+
+    def tell(self, event: Event) -> None:
+        """Tell the herder, from any thread."""
+        self._loop.call_soon_threadsafe(self.say, event)
 
     def _say_once(self, event: Event) -> None:
         if event != self._said:
@@ -181,9 +198,16 @@ class Task(ABC):
             self._topics.add(topic)
             self.say(TopicUsed(topic))
 
-    def progressed(self, progress: Progress) -> None:
-        """Tell the herder that a batch is done."""
-        self.say(progress)
+    @asynccontextmanager
+    async def committing(self) -> AsyncIterator[None]:
+        """Tell the herder how keeping offsets comes out, and what it takes."""
+        begun = time.monotonic()
+        try:
+            yield
+        except Exception:
+            self.say(Committed(ms_since(begun), failed=True))
+            raise
+        self.say(Committed(ms_since(begun)))
 
     def masked(self, text: str) -> str:
         """Give a text without the secrets that the configuration refers to."""
@@ -191,6 +215,11 @@ class Task(ABC):
 
     def _trace(self, error: Exception) -> str:
         return self.masked("".join(traceback.format_exception(error)))
+
+
+def ms_since(begun_s: float) -> int:
+    """Give how long ago that was, by the monotonic clock."""
+    return round((time.monotonic() - begun_s) * 1000)
 
 
 def masked(text: str, given: Mapping[str, str], meant: Mapping[str, str]) -> str:

@@ -53,7 +53,7 @@ class RowWriter:
                 else:
                     self._write_values(topic, batch.column("value"), turns)
             except SourceError as error:
-                if isinstance(error.__cause__, ChannelError):
+                if _may_pass(error.__cause__):
                     raise SourceError(f"{UNREACHABLE}: {error}") from error
                 raise
             rows += batch.num_rows
@@ -102,6 +102,13 @@ class RowWriter:
             write_rows(WriteOptions(self._client, topic), [rows])
 
 
+def _may_pass(why: BaseException | None) -> bool:
+    """Say whether a cluster that did not take records may take them later; a topic that is not there is a mistake."""
+    if isinstance(why, ApiError):
+        return why.code.retriable and why.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return isinstance(why, ChannelError)
+
+
 def _partition_count(topic: str) -> Work[int]:
     async def count(cluster: Cluster) -> int:
         with about(topic):
@@ -126,7 +133,7 @@ def _produce(partition: TopicPartition, data: bytes) -> Work[None]:
             raise RefusedError(code, partition.topic)
 
     async def work(cluster: Cluster) -> None:
-        await cluster.retry(lambda: once(cluster))
+        await cluster.retry(lambda: once(cluster), timeout_ms=cluster.config.integer("delivery.timeout.ms"))
 
     return work
 

@@ -14,7 +14,8 @@ import structlog
 
 from barnabas.client.config import ClientConfig
 from barnabas.connect.herder_port import WriteFailedError
-from barnabas.connect.topic_log import WRITE_MS, InternalTopic, LogRecord, TopicLog
+from barnabas.connect.stores.store import Store
+from barnabas.connect.topic_log import WRITE_MS, InternalTopic, LogRecord
 from barnabas.core.connect.config_records import (
     connector_config_record,
     connector_removal_records,
@@ -43,33 +44,22 @@ READ_WRITE_SECONDS: Final = WRITE_MS / 1000
 """How long one change may take, reading it back included."""
 
 
-class ConfigStore:
-    """What the config topic says. Use as an async context manager.
+class ConfigStore(Store):
+    """What the config topic says.
 
     on_event is told of every change from the opening on, from the loop; what was there before is in `state` alone.
     """
 
     def __init__(self, config: ClientConfig, topic: InternalTopic, on_event: Callable[[ConfigEvent], None]) -> None:
-        self._log = TopicLog(config, topic, self._replay)
+        super().__init__(config, topic)
         self._on_event = on_event
         self._state = EMPTY_CONFIG
         self._opened = False
 
-    async def __aenter__(self) -> ConfigStore:
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
     async def open(self) -> None:
         """Make the topic when it is missing and read it to its end; ConfigError, ApiError."""
-        await self._log.open()
+        await super().open()
         self._opened = True
-
-    async def close(self) -> None:
-        """Stop following."""
-        await self._log.close()
 
     @property
     def state(self) -> ClusterConfigState:

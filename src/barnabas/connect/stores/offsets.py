@@ -9,7 +9,8 @@ import structlog
 
 from barnabas.client.config import ClientConfig
 from barnabas.connect.herder_port import ConnectorOffset
-from barnabas.connect.topic_log import InternalTopic, LogRecord, TopicLog
+from barnabas.connect.stores.store import Store
+from barnabas.connect.topic_log import InternalTopic, LogRecord
 from barnabas.core.connect.json_converter import Json
 from barnabas.core.connect.offset_state import EMPTY_OFFSETS, offset_record, replay_offset, reset_records
 from barnabas.core.connect.records import Record
@@ -17,27 +18,12 @@ from barnabas.core.connect.records import Record
 log = structlog.get_logger("kafka.connect.storage")
 
 
-class OffsetStore:
-    """What the offsets topic says. Use as an async context manager."""
+class OffsetStore(Store):
+    """What the offsets topic says."""
 
     def __init__(self, config: ClientConfig, topic: InternalTopic) -> None:
-        self._log = TopicLog(config, topic, self._replay)
+        super().__init__(config, topic)
         self._state = EMPTY_OFFSETS
-
-    async def __aenter__(self) -> OffsetStore:
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def open(self) -> None:
-        """Make the topic when it is missing and read it to its end; ConfigError, ApiError."""
-        await self._log.open()
-
-    async def close(self) -> None:
-        """Stop following."""
-        await self._log.close()
 
     async def read(self, connector: str, partitions: Sequence[Mapping[str, object]]) -> Sequence[ConnectorOffset]:
         """Give the newest offset of each of these partitions, in order, after reading the topic to its end."""

@@ -13,7 +13,8 @@ import structlog
 
 from barnabas.client.config import ClientConfig
 from barnabas.connect.herder_port import WriteFailedError
-from barnabas.connect.topic_log import InternalTopic, LogRecord, TopicLog
+from barnabas.connect.stores.store import Store
+from barnabas.connect.topic_log import InternalTopic, LogRecord
 from barnabas.core.connect.records import Record
 from barnabas.core.connect.status import (
     ConnectorStatus,
@@ -31,11 +32,11 @@ log = structlog.get_logger("kafka.connect.storage")
 _RETRY_SECONDS = 0.3
 
 
-class StatusStore:
-    """What the status topic says. Use as an async context manager."""
+class StatusStore(Store):
+    """What the status topic says."""
 
     def __init__(self, config: ClientConfig, topic: InternalTopic) -> None:
-        self._log = TopicLog(config, topic, self._replay)
+        super().__init__(config, topic)
         self._state = EMPTY_STATUSES
         self._waiting: dict[bytes, tuple[Record, ConnectorStatus | TaskStatus | None]] = {}
         """By key: the newest record to write, and the status behind it where another worker's may stand above it."""
@@ -44,16 +45,9 @@ class StatusStore:
         self._idle.set()
         self._writer: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> StatusStore:
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
     async def open(self) -> None:
         """Make the topic when it is missing and read it to its end; ConfigError, ApiError."""
-        await self._log.open()
+        await super().open()
         self._writer = asyncio.create_task(self._write(), name=f"writer of {self._log.topic.name}")
 
     async def close(self) -> None:
@@ -61,7 +55,7 @@ class StatusStore:
         if self._writer is not None:
             self._writer.cancel()
             await asyncio.gather(self._writer, return_exceptions=True)
-        await self._log.close()
+        await super().close()
 
     @property
     def state(self) -> StatusState:
