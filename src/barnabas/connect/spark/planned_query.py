@@ -67,12 +67,15 @@ class PlannedQuery:
         """Run one batch over these rows; give its number once `body` is done. Raises what `body` or Spark raised."""
         done: asyncio.Future[int] = self._loop.create_future()
         self._done = done
-        await self._in_thread(lambda: self._hand_over(rows))
-        while not done.done():
-            await asyncio.wait([done], timeout=_LOOK_S)
-            if not done.done() and (problem := await self._in_thread(self._problem)) is not None:
-                raise ConnectError(problem)
-        return done.result()
+        try:
+            await self._in_thread(lambda: self._hand_over(rows))
+            while not done.done():
+                await asyncio.wait([done], timeout=_LOOK_S)
+                if not done.done() and (problem := await self._in_thread(self._problem)) is not None:
+                    raise ConnectError(problem)
+            return done.result()
+        finally:
+            self._done = None  # what becomes of a batch that nobody waits for any more is nobody's failure
 
     async def stop(self) -> None:
         """End the query, at once."""
