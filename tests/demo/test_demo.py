@@ -21,9 +21,11 @@ from barnabas.client.config import load_properties_file
 from barnabas.demo import lake
 from barnabas.demo.folder import Folder
 from barnabas.demo.principals import USERS
+from barnabas.server.dev_node import prepare_secured
+from barnabas.testing.ports import free_ports
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-PATIENCE_S = 900
+PATIENCE_S = 1800
 
 
 def until(done: Callable[[], bool], what: str) -> None:
@@ -46,7 +48,7 @@ def lives(pid: int) -> bool:
 def started(folder: Folder, *more: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
     """Give the demonstration, in a session of its own, so that in the end all of it can be killed at once."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "barnabas.demo", "--dir", str(folder.root), "--master", "local[2]", *more],
+        [sys.executable, "-m", "barnabas.demo", "--dir", str(folder.root), "--master", "local[1]", *more],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         env={**os.environ, "COLUMNS": "200", **environment},
     )  # fmt: skip
@@ -71,6 +73,8 @@ def worker_pids(folder: Folder) -> list[int]:
 @pytest.mark.timeout(3 * PATIENCE_S)
 def test_killed_half_way_and_started_again_every_flight_is_there_once(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "demo")
+    client_port, controller_port = free_ports(2)  # which nobody takes while the node is down
+    prepare_secured(folder.node, (client_port, controller_port))
     with started(folder, "--flights", "6000") as first:
         until(lambda: first.poll() is not None or lake.rows(folder) > 0, "the first batch")
         assert first.poll() is None, first.communicate()[0]
@@ -98,6 +102,7 @@ def check_output(output: str) -> None:
     assert "Refused stranger without a rule: TOPIC_AUTHORIZATION_FAILED" in output
     assert "User:stranger is not allowed to READ TOPIC flights" in output
     assert "Refused POST /connectors/flights-to-lake/tasks without a worker's signature: 400" in output
+    assert "Refused GET /connectors without a password: 401" in output
     placed = re.search(r"^Connector flights-to-lake: task 0 on (\S+), task 1 on (\S+)$", output, re.M)
     killed = re.search(r"^Killed worker (\S+) \(kill -9\) with ([\d,]+) of 9,000 in the lake$", output, re.M)
     moved = re.search(r"^Moved .* task 0 on (\S+), task 1 on (\S+)$", output, re.M)

@@ -128,22 +128,32 @@ class Sink(Connector):
         """Let go of everything; called once at the end, whether the task failed or not."""
 
 
-class Source(Connector):
+class AnySource(Connector):
+    """What both kinds of sources have in common: their place is kept in the offsets topic."""
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """Have one task."""
+        return [{}]
+
+    def check_offsets(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:
+        """Refuse, by ConnectError, what a user wants to be kept for partitions, None to forget one.
+
+        Called while no task runs, on an instance that was not opened.
+        """
+
+    def close(self) -> None:
+        """Let go of everything; called once at the end, whether the task failed or not."""
+
+
+class Source(AnySource):
     """Brings records into Kafka by a streaming DataFrame; Spark keeps its place, the offsets topic keeps Spark's.
 
     The DataFrame has a column `value` and may have `key`, `topic`, `partition`, `headers` and `timestamp`.
     """
 
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """Have one task: one query."""
-        return [{}]
-
     @abstractmethod
     def read(self, spark: SparkSession) -> DataFrame:
         """Give the streaming DataFrame; a Python Data Source is one too, by `spark.readStream.format(...)`."""
-
-    def close(self) -> None:
-        """Let go of everything; called once at the end, whether the task failed or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +169,11 @@ class Polled:
     records: int | None = None
 
 
-class PollingSource(Connector):
+class PollingSource(AnySource):
     """Brings records into Kafka a batch at a time, and keeps its place in offsets of its own making.
 
     For what is no stream to Spark: a file that grows, a table asked again and again.
     """
-
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """Have one task."""
-        return [{}]
 
     @abstractmethod
     def partitions(self) -> Sequence[Mapping[str, Any]]:
@@ -182,6 +188,3 @@ class PollingSource(Connector):
 
         Called again only after the batch was written and the offsets are kept. RetriableError: poll again later.
         """
-
-    def close(self) -> None:
-        """Let go of everything; called once at the end, whether the task failed or not."""

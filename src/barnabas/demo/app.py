@@ -34,8 +34,8 @@ class Settings:
 def run(settings: Settings, console: Console) -> None:
     """Run it, or resume it; DemoError when a step fails, the folder then holds all that is needed to go on."""
     folder = settings.folder
+    workers.end_earlier(folder)
     if settings.fresh:
-        workers.end_earlier(folder)
         _remove(folder)
     with steps.shown(console) as shown:
         with shown.step("secured node"):

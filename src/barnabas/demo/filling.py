@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from barnabas.client.admin import Admin
 from barnabas.demo import flights, lake, plugin, produce
@@ -23,9 +24,27 @@ TASKS: Final = COUNT
 BATCHES: Final = 4
 """How many batches a task takes for its share, so that there is something to watch and to be in the midst of."""
 _POLL_S: Final = 0.3
-_STALL_S: Final = 300.0
+_STALL_S: Final = 900.0
 _CONFLICT, _UNAVAILABLE = 409, 503
 _EVERY_PARTITION: Final = [TopicPartition(flights.TOPIC, n) for n in range(flights.PARTITIONS)]
+
+
+class Trespass(NamedTuple):
+    """A request that workers refuse with this status. lacks: why."""
+
+    method: str
+    path: str
+    body: object
+    login: bool
+    lacks: str
+    status: int
+
+
+TRESPASSES: Final = (
+    Trespass("GET", "/connectors", None, False, "a password", 401),
+    Trespass("POST", f"/connectors/{CONNECTOR}/tasks", [], True, "a worker's signature", 400),
+)
+"""To ask without being a user, and to hand out tasks without being a worker (KIP-507)."""
 
 
 def batch_records(total: int) -> int:
@@ -55,6 +74,8 @@ class Filling:
     _arrived: Counter = lambda _: None
     _rows: int = 0
     _changed: float = 0.0
+    _killed: float = 0.0
+    _tasks: Mapping[str, Part] = field(default_factory=dict)
 
     def run(self) -> None:
         """Have every flight in the lake and the group's offsets committed; DemoError when it comes to nothing."""
@@ -67,7 +88,8 @@ class Filling:
             self._start_workers()
             self._arrived = self.steps.counter("flights into the lake", self.total)
             if left:
-                self._until(lambda: self._rows >= there + left // 2, "half of the flights")
+                half = there + left // 2
+                self._until(lambda: self._rows >= half and self._shared_out(), "half of the flights")
                 self._kill_one()
             before = self._producing.result()
             self._producing = pool.submit(produce.produce, self.folder, self.total, written)
@@ -97,7 +119,19 @@ class Filling:
             self._until(self._created, f"the connector {CONNECTOR}")
             self._until(self._shared_out, "a task on each worker")
         self._say(f"[bold]Connector[/] {CONNECTOR}: {self._placement()}")
-        self._say(f"[bold red]Refused[/] {self._unsigned()}")
+        for wrong in TRESPASSES:
+            self._until(partial(self._refused, wrong), "a refusal")
+
+    def _refused(self, wrong: Trespass) -> bool:
+        """Say whether there was an answer; DemoError when it was another than is due."""
+        answer = self._ask(wrong.path, wrong.method, wrong.body, login=wrong.login)
+        if answer.status == _UNAVAILABLE:
+            return False
+        what = f"{wrong.method} {wrong.path} without {wrong.lacks}"
+        if answer.status != wrong.status:
+            raise DemoError(f"{what} was answered with {answer.status}, not {wrong.status}")
+        self._say(f"[bold red]Refused[/] {what}: {answer.status} {answer.message}")
+        return True
 
     def _created(self) -> bool:
         """Have the connector be there as it is to be; say whether the group took it: not while it rebalances."""
@@ -114,17 +148,9 @@ class Filling:
             raise DemoError(f"the connector {CONNECTOR} cannot be made: {answer.status} {answer.message}")
         return answer.status < 300
 
-    def _unsigned(self) -> str:
-        """See that nobody but a worker hands tasks to the group (KIP-507); give what was tried, and the answer."""
-        path = f"/connectors/{CONNECTOR}/tasks"
-        answer = self._ask(path, "POST", [])
-        if answer.status != 400:
-            raise DemoError(f"POST {path} without a worker's signature was answered with {answer.status}, not 400")
-        return f"POST {path} without a worker's signature: {answer.status} {answer.message}"
-
     def _kill_one(self) -> None:
         """Kill the worker of the first task, in the midst of its work."""
-        rows, victim = self._rows, self.workers.kill(self._parts()["task 0"].worker_id)
+        rows, victim = self._rows, self.workers.kill(self._tasks["task 0"].worker_id)
         self._killed = time.monotonic()
         self._say(f"[bold yellow]Killed[/] worker {victim.id} (kill -9) with {rows:,} of {self.total:,} in the lake")
 
@@ -134,14 +160,13 @@ class Filling:
         self._say(f"[bold]Moved[/] {took_s:.1f} s after the kill: {self._placement()}")
 
     def _shared_out(self) -> bool:
-        """Say whether every task runs, and every worker that lives has one."""
-        tasks = [part for name, part in self._parts().items() if name.startswith("task")]
-        there = {part.worker_id for part in tasks if part.state == "RUNNING"}
-        return len(tasks) == TASKS and all(part.state == "RUNNING" for part in tasks) and there == self._living()
+        """Say whether every task runs, and every worker that lives has one; take note of where they are."""
+        self._tasks = {name: part for name, part in self._parts().items() if name != "connector"}
+        states = [part.state for part in self._tasks.values()]
+        return states == ["RUNNING"] * TASKS and {part.worker_id for part in self._tasks.values()} == self._living()
 
     def _placement(self) -> str:
-        tasks = self._parts().items()
-        return ", ".join(f"{name} on {part.worker_id}" for name, part in tasks if name.startswith("task"))
+        return ", ".join(f"{name} on {part.worker_id}" for name, part in self._tasks.items())
 
     def _living(self) -> set[str]:
         return {worker.id for worker in self.workers.living}
@@ -155,10 +180,10 @@ class Filling:
         told |= {f"task {task['id']}": task for task in answer.value["tasks"]}
         return {name: Part(each["state"], each["worker_id"], each.get("trace") or "") for name, each in told.items()}
 
-    def _ask(self, path: str, method: str = "GET", body: object = None) -> Answer:
+    def _ask(self, path: str, method: str = "GET", body: object = None, *, login: bool = True) -> Answer:
         """Ask a worker that lives; no answer is a 503."""
         try:
-            return self.workers.rest.ask(self.workers.living[0].url.rstrip("/") + path, method, body)
+            return self.workers.rest.ask(self.workers.living[0].url.rstrip("/") + path, method, body, login=login)
         except UnreachableError as error:
             return Answer(_UNAVAILABLE, {"message": str(error)})
 

@@ -9,6 +9,7 @@ import ssl
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,21 +52,23 @@ class Rest:
     def ask(
         self, url: str, method: str = "GET", body: object = None, *, login: bool = True, timeout_s: float = _ANSWER_S
     ) -> Answer:
-        """Give the answer to a request, whatever it is; UnreachableError. login: show the password."""
+        """Give the answer to a request, whatever it is; UnreachableError. login: show the password. Proxies are not
+        for this: workers are on this machine."""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if login:
             user = f"{_USER}:{load_properties_file(self.users)[_USER]}"
             headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, headers, method=method)
-        context = ssl.create_default_context(cafile=str(self.ca))
         try:
-            with urllib.request.urlopen(request, timeout=timeout_s, context=context) as response:
+            tls = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=str(self.ca)))
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), tls)
+            with opener.open(request, timeout=timeout_s) as response:
                 return Answer(response.status, _parsed(response.read()))
         except urllib.error.HTTPError as refused:
             with refused:
                 return Answer(refused.code, _parsed(refused.read()))
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             raise UnreachableError(f"{url}: {error}") from None
 
 

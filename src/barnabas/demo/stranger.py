@@ -18,7 +18,7 @@ from barnabas.demo.principals import STRANGER
 from barnabas.model.acl import AclOperation
 from barnabas.spark.explain import SourceError, about, explained
 
-TIMEOUT_S: Final = 20.0
+TIMEOUT_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)

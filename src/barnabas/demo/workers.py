@@ -121,7 +121,6 @@ class Workers:
 @contextmanager
 def running(folder: Folder, master: str, batch: int) -> Iterator[Workers]:
     """Give two workers that start; they are stopped in the end. master: Spark's; batch: records in a batch at most."""
-    end_earlier(folder)
     folder.workers.mkdir(mode=0o700, parents=True, exist_ok=True)
     rest = _rest(folder)
     settings = _settings(folder, rest, master, batch)

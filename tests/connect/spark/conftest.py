@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -167,21 +168,16 @@ def _subclasses(kind: type[Any]) -> list[type[Any]]:
     return [each for direct in kind.__subclasses__() for each in (direct, *_subclasses(direct))]
 
 
-@pytest.fixture
-def graceful_ms() -> int:
-    """Give how long tasks have to stop before they are cut off."""
-    return 20_000
-
-
-@pytest.fixture
-async def watched(spark: SparkSession, topics: Topics, tmp_path: Path, graceful_ms: int) -> AsyncIterator[Watched]:
-    """Give a runtime of its own on the shared session; all of its tasks are stopped in the end."""
-    scratch = tmp_path / "scratch"
+@asynccontextmanager
+async def watching(
+    spark: SparkSession, bootstrap: str, scratch: Path, *, graceful_ms: int = 20_000
+) -> AsyncIterator[Watched]:
+    """Give a runtime of its own on a session; all of its tasks are stopped in the end. scratch: a folder to make."""
     scratch.mkdir()
     offsets = KeptOffsets()
     worker = WorkerConfig.from_properties(
         {
-            "bootstrap.servers": topics.bootstrap,
+            "bootstrap.servers": bootstrap,
             "group.id": "runtime-alone",
             "config.storage.topic": "none",
             "offset.storage.topic": "none",
@@ -200,3 +196,10 @@ async def watched(spark: SparkSession, topics: Topics, tmp_path: Path, graceful_
     finally:
         await runtime.close()
     assert not list(scratch.iterdir())
+
+
+@pytest.fixture
+async def watched(spark: SparkSession, topics: Topics, tmp_path: Path) -> AsyncIterator[Watched]:
+    """Give a runtime of its own on the shared session; all of its tasks are stopped in the end."""
+    async with watching(spark, topics.bootstrap, tmp_path / "scratch") as found:
+        yield found

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.connect.runtime import Begun, Failed
+from barnabas.connect.spark.writing import may_pass
+from barnabas.net.client import DisconnectedError, RequestTimeoutError
+from barnabas.spark.explain import RefusedError
 from barnabas.testing.local import LocalCluster
+from barnabas.wire.errors import ApiError, ErrorCode
 
 from .conftest import Topics, Watched
 
@@ -71,12 +75,17 @@ async def test_a_source_waits_for_a_cluster_that_comes_back_in_time(
     assert topics.values(topic, 2) == [b"one", b"two"]
 
 
-async def test_a_refusal_that_may_pass_is_waited_for_as_long(watched: Watched, topics: Topics, tmp_path: Path) -> None:
-    topic, file = topics.create(min__insync__replicas="2"), tmp_path / "in"
-    watched.may_fail = True
-    file.write_text("one\n")
-    task = await watched.start(config(topic, file, delivery_timeout_ms="1000"))
-    failed = await watched.until_state(task, Failed)
-    assert isinstance(failed, Failed)
-    assert "not delivered within delivery.timeout.ms=1000" in failed.trace
-    assert "NOT_ENOUGH_REPLICAS" in failed.trace
+@pytest.mark.parametrize(
+    ("why", "passes"),
+    [
+        (DisconnectedError("gone"), True),
+        (RequestTimeoutError("late"), True),
+        (ApiError(ErrorCode.NOT_ENOUGH_REPLICAS), True),
+        (RefusedError(ErrorCode.LEADER_NOT_AVAILABLE, "t"), True),
+        (RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "t"), False),
+        (RefusedError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "t"), False),
+        (None, False),
+    ],
+)
+def test_what_may_pass_is_waited_for(why: Exception | None, passes: bool) -> None:
+    assert may_pass(why) == passes

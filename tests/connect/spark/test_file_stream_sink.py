@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 
-from barnabas.connect.runtime import Stopped, TopicUsed
+from barnabas.connect.runtime import Failed, Stopped, TopicUsed
 
 from .conftest import Topics, Watched
 
@@ -45,3 +45,16 @@ async def test_lines_of_a_topic_reach_a_file_and_the_group_hears_of_it(
     again = await watched.start(sink(topic, file), name=task.connector, generation=2)
     await watched.until(lambda: watched.records(again) == 6)
     assert file.read_bytes().splitlines()[4:] == [b"five", b"six"]
+
+
+async def test_a_full_disk_fails_the_task_with_a_word_and_nothing_is_committed(
+    watched: Watched, topics: Topics
+) -> None:
+    topic = topics.create()
+    topics.produce(topic, [b"one"])
+    watched.may_fail = True
+    task = await watched.start(sink(topic, Path("/dev/full")))
+    failed = await watched.until_state(task, Failed)
+    assert isinstance(failed, Failed)
+    assert "cannot write to '/dev/full': No space left on device" in failed.trace
+    assert committed(topics, task.connector, topic) == [OFFSET_INVALID]

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.connect.connector import ConnectError
 from barnabas.connect.connectors.file_stream_source import lines_of
 from barnabas.connect.herder_port import ConnectorOffset
+from barnabas.connect.rest.errors import as_rest_error
 from barnabas.connect.runtime import Running, TopicUsed
 
 from .conftest import Topics, Watched
@@ -39,6 +41,47 @@ async def test_lines_of_a_growing_file_reach_a_topic_and_a_restart_goes_on_at_th
     again = await watched.start(config, name=task.connector, generation=2)
     await watched.until(lambda: watched.records(again) == 6)
     assert topics.values(topic, 6)[4:] == [b"half", b"next line"]
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset", "word"),
+    [
+        ({"filename": "f"}, {}, "position"),
+        ({"filename": "f"}, {"offset": 3}, "position"),
+        ({"filename": "f"}, {"position": None}, "position"),
+        ({"filename": "f"}, {"position": "3"}, "position"),
+        ({"filename": "f"}, {"position": 3.0}, "position"),
+        ({"filename": "f"}, {"position": True}, "position"),
+        ({"filename": "f"}, {"position": -1}, "position"),
+        ({"file": "f"}, {"position": 3}, "filename"),
+        ({}, {"position": 3}, "filename"),
+    ],
+)
+async def test_offsets_that_no_file_could_have_are_refused_as_by_the_jvms(
+    watched: Watched, partition: dict[str, object], offset: dict[str, object], word: str
+) -> None:
+    """With Kafka's status for a connector's refusal, and nothing is kept."""
+    config = {"connector.class": "FileStreamSource", "topic": "t", "file": "f"}
+    fine = ConnectorOffset({"filename": "f"}, {"position": 1})
+    with pytest.raises(ConnectError, match=word) as refused:
+        await watched.runtime.alter_offsets("c", config, [fine, ConnectorOffset(partition, offset)])
+    assert as_rest_error(refused.value).status == 500
+    assert await watched.runtime.offsets("c", config) == []
+
+
+async def test_offsets_of_earlier_files_may_be_altered_and_any_may_be_forgotten(watched: Watched) -> None:
+    config = {"connector.class": "FileStreamSource", "topic": "t", "file": "f"}
+    wanted = [ConnectorOffset({"filename": name}, {"position": 7}) for name in ("f", "earlier")]
+    said = await watched.runtime.alter_offsets("c", config, [*wanted, ConnectorOffset({"any": 1}, None)])
+    assert said == "The offsets for this connector have been altered successfully"
+    assert await watched.runtime.offsets("c", config) == wanted
+    with pytest.raises(ConnectError, match="standard input"):
+        await watched.runtime.reset_offsets("c", {"connector.class": "FileStreamSource", "topic": "t"})
+    assert await watched.runtime.offsets("c", config) == wanted
+    assert await watched.runtime.reset_offsets("c", config) == (
+        "The offsets for this connector have been reset successfully"
+    )
+    assert await watched.runtime.offsets("c", config) == []
 
 
 @settings(deadline=None)

@@ -70,6 +70,7 @@ def test_a_task_that_was_replaced_writes_nothing(spark: SparkSession, url: str, 
     with pytest.raises(FencedError, match="t-0 has moved on"):
         sinks[0].write(rows, 0)
     assert database(spark, url).read("numbers").count() == 3
+    sinks[0].open(spark, contexts[0])
     assert sinks[0].offsets() == {partition: 3}
 
 

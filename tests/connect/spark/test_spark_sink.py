@@ -7,7 +7,10 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+import subprocess
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,12 +18,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from barnabas.connect.connector import FencedError
+from barnabas.connect.connectors import manifest as manifests
+from barnabas.connect.connectors.java_errors import is_storage_trouble
 from barnabas.connect.connectors.manifest import Manifest
 from barnabas.connect.connectors.spark_sink import SparkSink
-from barnabas.connect.connectors.storage import Storage, is_storage_trouble
+from barnabas.connect.connectors.storage import Storage
 from barnabas.connect.herder_port import ConnectorOffset, HerderError
-from barnabas.connect.runtime import Failed, Progress
+from barnabas.connect.runtime import Failed, Progress, Running
 from barnabas.model.topic_partition import TopicPartition
+from barnabas.testing.ports import free_ports
 
 from .conftest import Topics, Watched
 
@@ -159,6 +165,105 @@ async def test_a_folder_that_cannot_be_written_for_a_while_is_waited_for(
     assert Failed not in {type(event) for event in watched.of(task)}
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Give a file system of its own, of 4 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"only root can make a disk that fills up: {mounted.stderr}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(file: Path) -> None:
+    """Have a file take all the room there is."""
+    with file.open("wb", buffering=0) as out, suppress(OSError):
+        while True:
+            out.write(bytes(1 << 12))
+
+
+async def test_a_full_disk_is_waited_for_and_other_connectors_do_not_notice(
+    watched: Watched, topics: Topics, tmp_path: Path, small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, others, folder, text = topics.create(), topics.create(), small_disk / "lake", "x" * 100
+    more = {"format": "json", "select": "cast(value as int) n, repeat('x', 100) text"}
+    task = await watched.start(sink(topic, folder, errors__retry__delay__max__ms="50", **more))
+    other = await watched.start(sink(others, tmp_path / "lake", **more))
+    topics.produce(topic, [b"0"])
+    await watched.until(lambda: watched.records(task) == 1)
+    fill(small_disk / "filler")
+    topics.produce(topic, [b"%d" % n for n in range(1, 1000)])
+    async with asyncio.timeout(90):
+        while caplog.text.count("retrying") < 3:  # noqa: ASYNC110 - a line of the log has no event
+            await asyncio.sleep(0.01)
+    assert "No space left on device" in str([vars(record) for record in caplog.records])
+    topics.produce(others, [b"1", b"2"])
+    await watched.until(lambda: watched.records(other) == 2)
+    assert watched.records(task) == 1
+    (small_disk / "filler").unlink()
+    await watched.until(lambda: watched.records(task) == 1000)
+    lines = [json.loads(line) for file in folder.glob("*.json") for line in file.read_text().splitlines()]
+    assert sorted(line["n"] for line in lines) == list(range(1000))
+    assert {line["text"] for line in lines} == {text}
+    assert list((folder / "_connect" / task.connector / "staging").iterdir()) == []
+    assert Failed not in {type(event) for _, event in watched.events}
+
+
+async def test_a_path_that_cannot_be_reached_when_a_task_begins_is_waited_for(
+    watched: Watched, topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, folder, name = topics.create(), tmp_path / "lake", f"c-{uuid.uuid4().hex[:8]}"
+    config = sink(topic, folder, format="json", select="cast(value as int) n", errors__retry__delay__max__ms="50")
+    topics.produce(topic, [b"1", b"2"])
+    first = await watched.start(config, name=name)
+    await watched.until(lambda: watched.records(first) == 2)
+    await watched.runtime.stop(first)
+    # The group forgets, so that only the manifest knows; and that cannot be read now.
+    await watched.runtime._sink_offsets(name, config).reset()
+    (commit,) = (folder / "_connect" / name / "commits").glob("*.json")
+    text = commit.read_text()
+    commit.unlink()
+    commit.mkdir()
+    again = await watched.start(config, name=name, generation=2)
+    async with asyncio.timeout(90):
+        while caplog.text.count("retrying") < 2:  # noqa: ASYNC110 - a line of the log has no event
+            await asyncio.sleep(0.01)
+    assert isinstance(await watched.until_state(again, Running), Running)
+    commit.rmdir()
+    commit.write_text(text)
+    topics.produce(topic, [b"3"])
+    await watched.until(lambda: watched.records(again) == 3)
+    lines = [line for file in folder.glob("*.json") for line in file.read_text().splitlines()]
+    assert sorted(json.loads(line)["n"] for line in lines) == [1, 2, 3]
+
+
+async def test_a_path_that_stays_out_of_reach_fails_the_task_when_its_time_is_over(
+    watched: Watched, topics: Topics, spark: SparkSession
+) -> None:
+    (port,) = free_ports(1)
+    spark.conf.set("ipc.client.connect.max.retries", "0")
+    watched.may_fail = True
+    try:
+        topic = topics.create()
+        task = await watched.start(
+            sink(topic, Path("lake"), errors__retry__timeout="0") | {"path": f"hdfs://127.0.0.1:{port}/lake"}
+        )
+        await watched.until_state(task, Running)
+        topics.produce(topic, [b"1"])
+        failed = await watched.until_state(task, Failed)
+    finally:
+        spark.conf.unset("ipc.client.connect.max.retries")
+    assert isinstance(failed, Failed)
+    assert f"RetriableError: cannot write to hdfs://127.0.0.1:{port}/lake" in failed.trace
+    assert "Connection refused" in failed.trace
+
+
 class Full(Storage):
     """A storage that is full whenever files are to be made safe."""
 
@@ -169,9 +274,13 @@ class Full(Storage):
 def test_a_full_disk_is_the_storages_trouble_and_a_wrong_query_is_not(spark: SparkSession, tmp_path: Path) -> None:
     manifest = Manifest(Full(spark, str(tmp_path)), "c", 0)
     manifest.open()
+    staged = stage(manifest, tmp_path, {"a": "1"})
     with pytest.raises(OSError, match="No space") as full:
-        manifest.commit(stage(manifest, tmp_path, {"a": "1"}), {P0: 0}, {P0: 1})
+        manifest.commit(staged, {P0: 0}, {P0: 1})
     assert is_storage_trouble(full.value)
+    assert (tmp_path / manifest.path_of(staged)).exists()
+    manifest.close()
+    assert not (tmp_path / manifest.path_of(staged)).exists()
     (tmp_path / "file").write_text("")
     with pytest.raises(Exception, match="file") as in_the_way:
         spark.range(1).write.json(str(tmp_path / "file" / "folder"))
@@ -197,11 +306,14 @@ class Interrupted(Storage):
 
 def stage(manifest: Manifest, folder: Path, files: Mapping[str, str]) -> str:
     staging = manifest.stage()
-    for name, text in files.items():
-        path = folder / manifest.path_of(staging) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    put(folder / manifest.path_of(staging), files)
     return staging
+
+
+def put(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
 
 
 def texts(folder: Path, names: Sequence[str]) -> list[str]:
@@ -216,7 +328,8 @@ def test_what_was_committed_is_moved_by_whoever_comes_next_and_the_rest_is_dropp
     committed = stage(dying, tmp_path, {"a": "1", "day=1/b": "2", "_SUCCESS": ""})
     with pytest.raises(KeyboardInterrupt):
         dying.commit(committed, {P0: 0}, {P0: 5})
-    left = stage(dying, tmp_path, {"c": "3"})
+    left = "0.gone.7"
+    put(tmp_path / dying.path_of(left), {"c": "3"})
     assert not (tmp_path / "day=1" / "b").exists()
     storage = Storage(spark, str(tmp_path))
     heir = Manifest(storage, "c", 0)
@@ -241,3 +354,45 @@ def test_a_task_that_was_replaced_commits_nothing(spark: SparkSession, tmp_path:
     assert texts(tmp_path, ["first", "second"]) == ["1", "2"]
     newest = max((tmp_path / "_connect" / "c" / "commits").glob("*.json"))
     assert json.loads(newest.read_text())["offsets"] == {"t": {"0": 3, "1": 7}}
+
+
+def test_a_run_that_is_slow_commits_nothing_of_what_the_next_one_has_dropped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    storage = Storage(spark, str(tmp_path))
+    slow, neighbour = Manifest(storage, "c", 0), Manifest(storage, "c", 1)
+    slow.open()
+    neighbour.open()
+    late = stage(slow, tmp_path, {"late": "x"})
+    its = stage(neighbour, tmp_path, {"other": "2"})
+    heir = Manifest(storage, "c", 0)
+    heir.open()
+    with pytest.raises(FencedError, match="task 0 has been started anew"):
+        slow.commit(late, {P0: 0}, {P0: 2})
+    neighbour.commit(its, {P1: 0}, {P1: 7})
+    heir.commit(stage(heir, tmp_path, {"first": "1"}), {P0: 0}, {P0: 3})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_connect", "first", "other"]
+    third = Manifest(storage, "c", 0)
+    third.open()
+    third.commit(stage(third, tmp_path, {"third": "3"}), {P0: 3}, {P0: 4})
+    assert third.offsets == {P0: 4, P1: 7}
+    assert texts(tmp_path, ["first", "other", "third"]) == ["1", "2", "3"]
+
+
+def test_a_run_that_was_away_for_long_does_not_take_a_number_again_that_is_free_by_then(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifests, "KEPT_COMMITS", 2)
+    storage = Storage(spark, str(tmp_path))
+    away, owner = Manifest(storage, "c", 0), Manifest(storage, "c", 1)
+    away.open()
+    owner.open()
+    late = stage(away, tmp_path, {"late": "x"})
+    for number in range(4):
+        owner.commit(stage(owner, tmp_path, {f"file-{number}": "1"}), {P0: number}, {P0: number + 1})
+    names = sorted(path.name for path in (tmp_path / "_connect" / "c" / "commits").iterdir())
+    assert names == [f"{number:020}.json" for number in (2, 3)]
+    with pytest.raises(FencedError, match="t-0 is at 4 by now"):
+        away.commit(late, {P0: 0}, {P0: 2})
+    assert not (tmp_path / "late").exists()
+    assert sorted(path.name for path in (tmp_path / "_connect" / "c" / "commits").iterdir()) == names

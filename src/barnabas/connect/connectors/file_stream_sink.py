@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import ClassVar, Final
 
 import pyarrow as pa
@@ -57,7 +58,8 @@ class FileStreamSink(Sink):
                 self._write_all(block)
         except OSError as error:
             if begun is not None:
-                os.ftruncate(self._file.fileno(), begun)
+                with suppress(OSError):  # what is left then is written again: at least once
+                    os.ftruncate(self._file.fileno(), begun)
             raise ConnectError(f"cannot write to {self.config['file']!r}: {error.strerror}") from error
 
     def close(self) -> None:

@@ -55,10 +55,22 @@ class FileStreamSource(PollingSource):
         """Give the file."""
         return [{FILENAME: self.config["file"]}] if self.config["file"] else []
 
+    def check_offsets(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:
+        """Refuse what no file of a connector's, this one or an earlier one, could be at; anything may be forgotten."""
+        if not self.config["file"]:
+            raise ConnectError("there are no offsets to alter: file is not set, so the standard input is read")
+        for partition, offset in offsets:
+            if offset is None:
+                continue
+            if not _is_position(offset.get(POSITION)):
+                raise ConnectError(f"the offset of a file is its {POSITION} in bytes, from 0 on, or null, not {offset}")
+            if FILENAME not in partition:
+                raise ConnectError(f"the partition of a file's offset needs the key {FILENAME}, not {partition}")
+
     def open(self, spark: SparkSession, task: TaskContext, offsets: Sequence[Mapping[str, Any] | None]) -> None:
         """Take up the position; ConnectError when what is kept is none."""
         position = (offsets[0] or {}).get(POSITION, 0) if offsets else 0
-        if not isinstance(position, int) or position < 0:
+        if not _is_position(position):
             raise ConnectError(f"the position kept for {self.config['file']!r} is {position!r}, want a number of bytes")
         self._position = position
 
@@ -110,6 +122,10 @@ class FileStreamSource(PollingSource):
             return self._file.read(CHUNK_BYTES) or b""
         except OSError as error:
             raise ConnectError(f"cannot read {self.config['file']!r}: {error.strerror}") from error
+
+
+def _is_position(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _end_of_lines(data: bytes) -> int:

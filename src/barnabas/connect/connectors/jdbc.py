@@ -11,9 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.connect.connector import ConnectError, RetriableError
+from barnabas.connect.connectors.settings import options_of
 from barnabas.model.config import REQUIRED, ConfigKey, ConfigType, Importance, not_empty
 
-OPTIONS: Final = "options."
 URL: Final = ConfigKey(
     "url", ConfigType.STRING, REQUIRED, "Where the database is: jdbc:...", Importance.HIGH, validator=not_empty
 )
@@ -35,7 +35,7 @@ class Database:
     def __init__(self, spark: SparkSession, config: Mapping[str, Any]) -> None:
         self._spark = spark
         self._jvm: Any = getattr(spark, "_jvm")  # noqa: B009 - it has no types
-        self._options = {key.removeprefix(OPTIONS): text for key, text in config.items() if key.startswith(OPTIONS)}
+        self._options = options_of(config)
         self._options["url"] = config["url"]
         if config["user"] is not None:
             self._options["user"] = config["user"]

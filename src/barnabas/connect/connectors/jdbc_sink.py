@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from barnabas.connect.connector import FencedError, Sink, TaskContext
 from barnabas.connect.connectors.jdbc import PASSWORD, TABLE, URL, USER, Database, Transaction, explained
-from barnabas.model.config import REQUIRED, ConfigKey, ConfigTable, ConfigType, Importance
+from barnabas.connect.connectors.opening import Opening
+from barnabas.connect.connectors.settings import NAME, SELECT, selected
+from barnabas.model.config import ConfigTable
 from barnabas.model.topic_partition import TopicPartition
 
 OFFSETS: Final = "connect_sink_offsets"
@@ -23,7 +24,6 @@ _MAKE_OFFSETS: Final = f"""\
 CREATE TABLE {OFFSETS} (connector VARCHAR(200) NOT NULL, topic VARCHAR(249) NOT NULL, topic_partition INTEGER NOT NULL,
 next_offset BIGINT, PRIMARY KEY (connector, topic, topic_partition))"""
 _ONE: Final = "connector = ? AND topic = ? AND topic_partition = ?"
-_PLAIN: Final = "key, value, topic, partition, offset, timestamp"
 
 
 class JdbcSink(Sink):
@@ -31,43 +31,29 @@ class JdbcSink(Sink):
 
     VERSION: ClassVar[str] = "1.0"
     CONFIG: ClassVar[ConfigTable] = ConfigTable(
-        ConfigKey("name", ConfigType.STRING, REQUIRED, "The connector's name.", Importance.HIGH),
+        NAME,
         URL,
         USER,
         PASSWORD,
         TABLE,
-        ConfigKey(
-            "select",
-            ConfigType.STRING,
-            None,
-            "What of a batch to write, as Spark's SQL has it after SELECT. Unless it is set, the fields of the value, "
-            f"or, where it has none, {_PLAIN}.",
-        ),
+        SELECT,
     )
 
     def open(self, spark: SparkSession, task: TaskContext) -> None:
-        """Have a row for each partition's offset."""
+        """Have a row for each partition's offset; a database that cannot be reached now is waited for by a batch."""
         self._task = task
         self._database = Database(spark, self.config)
-        with explained(), self._database.transaction() as work:
-            if not work.has_table(OFFSETS):
-                work.execute(_MAKE_OFFSETS)
-        known = self.offsets()
-        with explained(), self._database.transaction() as work:
-            for each in task.assignment:
-                if each not in known and not work.query(f"SELECT 1 FROM {OFFSETS} WHERE {_ONE}", *self._key(each)):
-                    work.execute(f"INSERT INTO {OFFSETS} VALUES (?, ?, ?, NULL)", *self._key(each))
+        self._opening = Opening(self._take_up, task)
+        self._opening.try_now()
 
-    def offsets(self) -> Mapping[TopicPartition, int]:
-        """Give what the table of offsets says."""
-        sql = f"SELECT topic, topic_partition, next_offset FROM {OFFSETS} WHERE connector = ?"
-        with explained(), self._database.transaction() as work:
-            rows = work.query(f"{sql} AND next_offset IS NOT NULL", self.config["name"])
-        return {TopicPartition(topic, number): offset for topic, number, offset in rows}
+    def offsets(self) -> Mapping[TopicPartition, int] | None:
+        """Give what the table of offsets said when it was opened; None while it could not be asked."""
+        return self._opening.known
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
         """Write the batch; FencedError when another task has written it meanwhile."""
-        rows = self._selected(batch)
+        self._opening.before_batch()
+        rows = selected(batch, self.config)
         with explained():
             self._database.write(rows.where("false"), self.config["table"], "append")
             self._database.write(rows, self._staging, "overwrite")
@@ -85,6 +71,19 @@ class JdbcSink(Sink):
                     work.execute(f"INSERT INTO {OFFSETS} VALUES (?, ?, ?, ?)", *self._key(each), offset)
         return True
 
+    def _take_up(self) -> Mapping[TopicPartition, int]:
+        with explained(), self._database.transaction() as work:
+            if not work.has_table(OFFSETS):
+                work.execute(_MAKE_OFFSETS)
+        sql = f"SELECT topic, topic_partition, next_offset FROM {OFFSETS} WHERE connector = ?"
+        with explained(), self._database.transaction() as work:
+            rows = work.query(sql, self.config["name"])
+            there = {TopicPartition(topic, number) for topic, number, _ in rows}
+            for each in self._task.assignment:
+                if each not in there:
+                    work.execute(f"INSERT INTO {OFFSETS} VALUES (?, ?, ?, NULL)", *self._key(each))
+        return {TopicPartition(topic, number): offset for topic, number, offset in rows if offset is not None}
+
     def _move_on(self, work: Transaction) -> None:
         update = f"UPDATE {OFFSETS} SET next_offset = ? WHERE {_ONE} AND (next_offset IS NULL OR next_offset <= ?)"
         for each, end in self._task.batch_offsets.items():
@@ -98,9 +97,3 @@ class JdbcSink(Sink):
     def _staging(self) -> str:
         name = hashlib.sha256(self.config["name"].encode()).hexdigest()[:8]
         return f"{self.config['table']}_connect_{name}_{self._task.task}"
-
-    def _selected(self, batch: DataFrame) -> DataFrame:
-        what = self.config["select"]
-        if what is None:
-            what = "value.*" if isinstance(batch.schema["value"].dataType, StructType) else _PLAIN
-        return batch.sparkSession.sql(f"SELECT {what} FROM {{batch}}", batch=batch)

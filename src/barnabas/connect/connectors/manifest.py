@@ -7,14 +7,16 @@ Below the folder that is written to stands a folder `_connect/<connector>`, whic
 
 Committing is making the file of the next number appear. Only one can, so a task that was replaced without knowing
 finds that its partitions have moved on, and gives up. What was committed is then moved into place; should the worker
-die before that is done, whoever opens the manifest next does it.
+die before that is done, whoever opens the manifest next does it. Before it drops what an earlier run of its task has
+staged, a run makes a commit of its own that names it: the earlier one may be slow rather than gone, and would commit
+files that are no more.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -31,19 +33,23 @@ _DIGITS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit. added: files below the staging folder; removed: files in place that a compaction replaced."""
+    """One commit. added: files below the staging folder; removed: files in place that a compaction replaced.
+
+    runs: for tasks that had to drop what another run had staged, the run that may commit from then on.
+    """
 
     number: int = -1
     staging: str = ""
     added: Sequence[str] = ()
     removed: Sequence[str] = ()
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    runs: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Give the text of its file."""
-        offsets = offsets_to_json(self.offsets)
-        parts = {"staging": self.staging, "added": [*self.added], "removed": [*self.removed], "offsets": offsets}
-        return json.dumps({"version": 1, **parts}, indent=1)
+        files = {"staging": self.staging, "added": [*self.added], "removed": [*self.removed]}
+        state = {"offsets": offsets_to_json(self.offsets), "runs": {**self.runs}}
+        return json.dumps({"version": 1, **files, **state}, indent=1)
 
     @classmethod
     def from_json(cls, number: int, text: str) -> Commit:
@@ -51,8 +57,12 @@ class Commit:
         value: dict[str, Any] = json.loads(text)
         if value["version"] != 1:
             raise ConnectError(f"commit {number} has version {value['version']}, and 1 is the newest known here")
-        offsets = offsets_from_json(value["offsets"])
-        return cls(number, value["staging"], tuple(value["added"]), tuple(value["removed"]), offsets)
+        offsets, runs = offsets_from_json(value["offsets"]), value.get("runs", {})
+        return cls(number, value["staging"], tuple(value["added"]), tuple(value["removed"]), offsets, runs)
+
+    def following(self, **changes: Any) -> Commit:
+        """Give a commit that comes after this one: nothing but what stays true, and the changes."""
+        return Commit(**{"number": self.number + 1, "offsets": self.offsets, "runs": self.runs, **changes})
 
 
 class Manifest:
@@ -61,10 +71,11 @@ class Manifest:
     def __init__(self, storage: Storage, connector: str, task: int) -> None:
         self._storage = storage
         self._folder = f"{FOLDER}/{quote(connector, safe='')}"
-        self._mine = f"{task}."
+        self._task = str(task)
         self._run = uuid.uuid4().hex[:12]
         self._batches = 0
         self._latest = Commit()
+        self._is_clean = False
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
@@ -77,20 +88,29 @@ class Manifest:
         commits = [self._read(number) for number in numbers[-KEPT_COMMITS:]]
         self._latest = commits[-1] if commits else Commit()
         committed = {each.staging: each for each in commits}
-        for staging in self._storage.names(f"{self._folder}/staging"):
+        staged = self._storage.names(f"{self._folder}/staging")
+        for staging in staged:
             if staging in committed:
                 self._move(committed[staging])
-            elif staging.startswith(self._mine):
-                self._storage.remove(f"{self._folder}/staging/{staging}")
+        self._drop(
+            [staging for staging in staged if staging not in committed and self._owner(staging)[0] == self._task]
+        )
         for number in numbers[:-KEPT_COMMITS]:
             self._storage.remove(self._name(number))
+        self._is_clean = True
+
+    def close(self) -> None:
+        """Drop what a batch has left that failed; not while one is being staged or committed."""
+        if not self._is_clean:
+            self.open()
 
     def stage(self) -> str:
-        """Give the name of a new staging folder, and have none of that name there."""
+        """Give the name of a new staging folder, where there is none of that name."""
+        if not self._is_clean:
+            self.open()
+        self._is_clean = False
         self._batches += 1
-        staging = f"{self._mine}{self._run}.{self._batches}"
-        self._storage.remove(self.path_of(staging))
-        return staging
+        return f"{self._task}.{self._run}.{self._batches}"
 
     def path_of(self, staging: str) -> str:
         """Give a staging folder as the storage knows it."""
@@ -110,36 +130,71 @@ class Manifest:
         """
         added = [name for name, _ in self._storage.files(self.path_of(staging))]
         self._storage.flush([f"{self.path_of(staging)}/{name}" for name in added])
-        while True:
-            self._check(begun, staging)
-            latest = self._latest
-            made = Commit(latest.number + 1, staging, added, tuple(removed), {**latest.offsets, **ended})
-            draft = f"{self._folder}/commits/.{staging}"
-            if self._storage.publish(made.to_json(), self._name(made.number), draft):
-                self._latest = made
-                self._move(made)
-                if made.number >= KEPT_COMMITS:
-                    self._storage.remove(self._name(made.number - KEPT_COMMITS))
-                return made
-            self._latest = self._read(self._numbers()[-1])
+        draft = f"{self._folder}/commits/.{staging}"
+
+        def after(latest: Commit) -> Commit:
+            self._check(latest, begun, staging)
+            offsets = {**latest.offsets, **ended}
+            return latest.following(staging=staging, added=added, removed=tuple(removed), offsets=offsets)
+
+        made = self._append(after, draft)
+        self._move(made)
+        self._is_clean = True
+        return made
 
     def set_offsets(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Have partitions go on elsewhere, None to forget one; while no task of the connector runs."""
         self.open()
         kept = {each: offset for each, offset in self._latest.offsets.items() if each not in offsets}
         moved = {each: offset for each, offset in offsets.items() if offset is not None}
-        made = Commit(self._latest.number + 1, "", offsets={**kept, **moved})
+        made = self._latest.following(offsets={**kept, **moved})
         if not self._storage.publish(made.to_json(), self._name(made.number), f"{self._folder}/commits/.offsets"):
             raise ConnectError("the offsets have changed meanwhile: a task is still at work")
         self._latest = made
 
-    def _check(self, begun: Mapping[TopicPartition, int], staging: str) -> None:
+    def _append(self, after: Callable[[Commit], Commit], draft: str) -> Commit:
+        """Publish what `after` makes of the latest commit, whoever else publishes meanwhile."""
+        while True:
+            # Old commits are removed: that a number is free does not say that it comes next.
+            self._catch_up()
+            made = after(self._latest)
+            if self._storage.publish(made.to_json(), self._name(made.number), draft):
+                self._latest = made
+                if made.number >= KEPT_COMMITS:
+                    self._storage.remove(self._name(made.number - KEPT_COMMITS))
+                return made
+
+    def _catch_up(self) -> None:
+        numbers = self._numbers()
+        if numbers and numbers[-1] != self._latest.number:
+            self._latest = self._read(numbers[-1])
+
+    def _check(self, latest: Commit, begun: Mapping[TopicPartition, int], staging: str) -> None:
         """Compare where the batch began with where the latest commit ends, where it ends at all."""
-        known = self._latest.offsets
-        passed = [each for each, offset in begun.items() if known.get(each, offset) > offset]
+        passed = [each for each, offset in begun.items() if latest.offsets.get(each, offset) > offset]
+        if not passed and latest.runs.get(self._task, self._run) == self._run:
+            return
+        self._storage.remove(self.path_of(staging))
+        self._is_clean = True
         if passed:
+            raise FencedError(
+                f"{passed[0]} is at {latest.offsets[passed[0]]} by now: another task has written this batch"
+            )
+        raise FencedError(f"task {self._task} has been started anew elsewhere")
+
+    def _drop(self, stagings: Sequence[str]) -> None:
+        """Remove what was staged and will not be committed: first see to it that whoever staged it cannot."""
+        others = any(self._owner(staging)[1] != self._run for staging in stagings)
+        if others or self._latest.runs.get(self._task, self._run) != self._run:
+            draft = f"{self._folder}/commits/.{self._task}.{self._run}"
+            self._append(lambda latest: latest.following(runs={**latest.runs, self._task: self._run}), draft)
+        for staging in stagings:
             self._storage.remove(self.path_of(staging))
-            raise FencedError(f"{passed[0]} is at {known[passed[0]]} by now: another task has written this batch")
+
+    def _owner(self, staging: str) -> tuple[str, str]:
+        """Give task and run of a staging folder."""
+        task, _, rest = staging.partition(".")
+        return task, rest.partition(".")[0]
 
     def _move(self, commit: Commit) -> None:
         if not commit.staging:

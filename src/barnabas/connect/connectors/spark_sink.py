@@ -1,46 +1,42 @@
-"""SparkSink: batches into whatever Spark can write. Files exactly once; see docs/connectors.md for each format."""
+"""SparkSink: batches into whatever Spark can write; docs/connectors.md says what of it is exactly once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import ClassVar, Final
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.connect.connector import ConnectError, RetriableError, Sink, TaskContext
-from barnabas.connect.connectors.compaction import Compaction, compactable
-from barnabas.connect.connectors.manifest import Manifest
-from barnabas.connect.connectors.storage import Storage, is_storage_trouble
-from barnabas.model.config import REQUIRED, ConfigKey, ConfigTable, ConfigType, Importance, at_least
+from barnabas.connect.connectors.compaction import compactable
+from barnabas.connect.connectors.delta_target import FORMAT as DELTA
+from barnabas.connect.connectors.delta_target import DeltaTarget
+from barnabas.connect.connectors.file_target import FORMATS as FILES
+from barnabas.connect.connectors.file_target import FileTarget
+from barnabas.connect.connectors.java_errors import is_storage_trouble
+from barnabas.connect.connectors.opening import Opening
+from barnabas.connect.connectors.settings import NAME, SELECT, options_of, selected
+from barnabas.connect.connectors.target import PlainTarget, Target
+from barnabas.model.config import ConfigKey, ConfigTable, ConfigType, Importance, at_least
 from barnabas.model.topic_partition import TopicPartition
 
-FILE_FORMATS: Final = frozenset({"parquet", "json", "csv", "orc", "text", "avro", "xml"})
-"""Formats of files in a folder, for which the manifest makes commits."""
-OPTIONS: Final = "options."
-_PLAIN: Final = "key, value, topic, partition, offset, timestamp"
+T = TypeVar("T")
 
 
 class SparkSink(Sink):
-    """Writes batches by a DataFrameWriter. Files are exactly once, by a manifest; anything else at least once."""
+    """Writes batches: files and Delta tables exactly once, whatever else Spark can append to at least once."""
 
     VERSION: ClassVar[str] = "1.0"
     CONFIG: ClassVar[ConfigTable] = ConfigTable(
-        ConfigKey("name", ConfigType.STRING, REQUIRED, "The connector's name.", Importance.HIGH),
+        NAME,
         ConfigKey("format", ConfigType.STRING, "parquet", "Spark's name of the format to write.", Importance.HIGH),
         ConfigKey(
             "path", ConfigType.STRING, None, "The folder to write to, where the format has one.", Importance.HIGH
         ),
-        ConfigKey(
-            "select",
-            ConfigType.STRING,
-            None,
-            "What of a batch to write, as Spark's SQL has it after SELECT. Unless it is set, the fields of the value, "
-            f"or, where it has none, {_PLAIN}.",
-        ),
+        SELECT,
         ConfigKey("partition.by", ConfigType.LIST, [], "Columns by which files go into folders of their own."),
         ConfigKey(
             "file.max.records",
@@ -78,37 +74,38 @@ class SparkSink(Sink):
             validator=at_least(1),
         ),
     )
-    _manifest: Manifest | None = None
+    _target: Target | None = None
+    _opening: Opening | None = None
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self._busy = threading.Lock()
 
     def validate(self) -> Mapping[str, str]:
-        """Say what is missing for the format."""
-        if self._by_manifest and not self.config["path"]:
-            return {"path": f"want a folder: {self.config['format']} files go into one"}
-        if self.config["compact.files"] and not compactable(self.config["format"], self._options()):
-            return {"compact.files": f"want 0: {self.config['format']} files cannot be merged"}
+        """Say what is missing for the format, and what it has no use for."""
+        format, options = self.config["format"], options_of(self.config)
+        if self._kind is not PlainTarget and not self.config["path"]:
+            return {"path": f"want a folder: {format} files go into one"}
+        if self.config["compact.files"] and not compactable(format, options):
+            return {"compact.files": f"want 0: {format} files cannot be merged here"}
         return {}
 
     def open(self, spark: SparkSession, task: TaskContext) -> None:
-        """Open the manifest: what was committed is moved into place, what was not is gone."""
-        self._task = task
-        if not self._by_manifest:
-            return
-        if not self.config["path"]:
+        """Learn where partitions go on, as the data says. What cannot be reached now is asked by the first batch."""
+        if self._kind is not PlainTarget and not self.config["path"]:
             raise ConnectError(f"path is not set: {self.config['format']} files go into a folder")
-        self._storage = Storage(spark, self.config["path"])
-        self._manifest = Manifest(self._storage, task.connector, task.task)
-        self._manifest.open()
+        self._task = task
+        self._target = target = self._kind(spark, self.config)
+        self._opening = Opening(lambda: self._patiently(lambda: target.open(task)), task)
+        self._opening.try_now()
 
     def offsets(self) -> Mapping[TopicPartition, int] | None:
-        """Give where the manifest says that partitions go on."""
-        return None if self._manifest is None else self._manifest.offsets
+        """Give where the data says that partitions go on; None where it does not, or cannot be asked yet."""
+        return None if self._opening is None else self._opening.known
 
     def alter_offsets(self, spark: SparkSession, offsets: Mapping[TopicPartition, int | None]) -> bool:
-        """Have the manifest say this."""
-        if not self._by_manifest:
-            return False
-        Manifest(Storage(spark, self.config["path"]), self.config["name"], 0).set_offsets(offsets)
-        return True
+        """Have what is kept with the data say this."""
+        return self._kind(spark, self.config).alter_offsets(offsets)
 
     def ready(self, records: int, waited_ms: int) -> bool:
         """Wait for a file's worth of records, but not for ever."""
@@ -119,55 +116,34 @@ class SparkSink(Sink):
 
         RetriableError when a disk is full or a path cannot be reached: either may be better a moment later.
         """
+        target, opening = self._target, self._opening
+        assert target is not None
+        assert opening is not None
+        with self._busy:
+            opening.before_batch()
+            self._patiently(lambda: target.write(selected(batch, self.config), self._task))
+
+    def close(self) -> None:
+        """Clean up after a batch that was given up; one that is still being written cleans up itself."""
+        if self._target is None or not self._busy.acquire(blocking=False):
+            return
         try:
-            self._write(batch)
+            self._target.close()
+        finally:
+            self._busy.release()
+
+    @property
+    def _kind(self) -> type[Target]:
+        format = self.config["format"].lower()
+        if format == DELTA:
+            return DeltaTarget
+        return FileTarget if format in FILES else PlainTarget
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Tell what a later try may not meet from what is wrong for good."""
+        try:
+            return work()
         except (OSError, Py4JError, PySparkException) as error:
             if is_storage_trouble(error):
                 raise RetriableError(f"cannot write to {self.config['path']}: {error}") from error
             raise
-
-    def _write(self, batch: DataFrame) -> None:
-        manifest = self._manifest
-        if manifest is None:
-            self._writer(batch).mode("append").save(*([self.config["path"]] if self.config["path"] else []))
-            return
-        staging = manifest.stage()
-        try:
-            self._writer(batch).save(self._storage.uri(manifest.path_of(staging)))
-        except (Py4JError, PySparkException):
-            with suppress(Py4JError):  # what is left of it would fill the disk with every try
-                self._storage.remove(manifest.path_of(staging))
-            raise
-        made = manifest.commit(staging, self._task.batch_begins, self._task.batch_offsets)
-        if self.config["compact.files"] and self._task.task == 0:
-            Compaction(
-                batch.sparkSession,
-                self._storage,
-                manifest,
-                format=self.config["format"],
-                options=self._options(),
-                least_files=self.config["compact.files"],
-                small_bytes=self.config["compact.file.bytes"],
-            ).run(made)
-
-    @property
-    def _by_manifest(self) -> bool:
-        return self.config["format"].lower() in FILE_FORMATS
-
-    def _writer(self, batch: DataFrame) -> DataFrameWriter:
-        frame = self._selected(batch)
-        writer = frame.write.format(self.config["format"]).options(**self._options())
-        if columns := self.config["partition.by"]:
-            writer = writer.partitionBy(*columns)
-        if most := self.config["file.max.records"]:
-            writer = writer.option("maxRecordsPerFile", most)
-        return writer
-
-    def _selected(self, batch: DataFrame) -> DataFrame:
-        what = self.config["select"]
-        if what is None:
-            what = "value.*" if isinstance(batch.schema["value"].dataType, StructType) else _PLAIN
-        return batch.sparkSession.sql(f"SELECT {what} FROM {{batch}}", batch=batch)
-
-    def _options(self) -> dict[str, str]:
-        return {key.removeprefix(OPTIONS): text for key, text in self.config.items() if key.startswith(OPTIONS)}

@@ -8,9 +8,9 @@ from typing import ClassVar, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.connect.connector import Source
+from barnabas.connect.connectors.settings import options_of
 from barnabas.model.config import REQUIRED, ConfigKey, ConfigTable, ConfigType, Importance, not_empty
 
-OPTIONS: Final = "options."
 FILE_FORMATS: Final = frozenset({"parquet", "json", "csv", "orc", "text", "avro", "xml", "binaryfile"})
 """Their streams remember in Spark's checkpoint which files they have seen, which no offset tells."""
 
@@ -39,8 +39,7 @@ class SparkSource(Source):
 
     def read(self, spark: SparkSession) -> DataFrame:
         """Give the stream."""
-        options = {key.removeprefix(OPTIONS): text for key, text in self.config.items() if key.startswith(OPTIONS)}
-        reader = spark.readStream.format(self.config["format"]).options(**options)
+        reader = spark.readStream.format(self.config["format"]).options(**options_of(self.config))
         if self.config["schema"]:
             reader = reader.schema(self.config["schema"])
         return spark.sql(f"SELECT {self.config['select']} FROM {{stream}}", stream=reader.load())

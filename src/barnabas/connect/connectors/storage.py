@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
-from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 _LOCAL: Final = "file"
 _EXISTS: Final = "FileAlreadyExistsException"
-_IO_EXCEPTION: Final = "java.io.IOException"
 
 
 class Storage:
@@ -59,12 +57,12 @@ class Storage:
 
     def publish(self, text: str, name: str, draft: str) -> bool:
         """Make a file appear, whole, if none of the name is there; say whether it was this one. draft: a free name."""
-        stream = self._fs.create(self._path(draft), True)
         try:
-            stream.write(bytearray(text.encode()))
-            stream.hsync()
-        finally:
-            stream.close()
+            self._write(text, draft)
+        except Py4JJavaError:
+            with suppress(Py4JJavaError):
+                self.remove(draft)
+            raise
         if self._local:
             return self._link(draft, name)
         context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._fs.getUri(), self._conf)
@@ -96,6 +94,14 @@ class Storage:
         """Delete a file or a folder with all that is in it; nothing to do when it is not there."""
         self._fs.delete(self._path(name), True)
 
+    def _write(self, text: str, name: str) -> None:
+        stream = self._fs.create(self._path(name), True)
+        try:
+            stream.write(bytearray(text.encode()))
+            stream.hsync()
+        finally:
+            stream.close()
+
     def _link(self, draft: str, name: str) -> bool:
         source, goal = self._local_path(draft), self._local_path(name)
         try:
@@ -103,7 +109,7 @@ class Storage:
         except FileExistsError:
             return False
         finally:
-            os.unlink(source)
+            self.remove(draft)  # with the checksum that Hadoop has put beside it
         _fsync(os.path.dirname(goal))
         return True
 
@@ -125,21 +131,6 @@ class Storage:
 
     def _local_path(self, name: str) -> str:
         return str(self._path(name).toUri().getPath())
-
-
-def is_storage_trouble(error: BaseException) -> bool:
-    """Say whether what was raised comes from a file system that did not do its work: a full disk, a path that is gone.
-
-    It may come by way of Spark, from an executor too.
-    """
-    if isinstance(error, OSError):
-        return True
-    thrown: Any = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
-    while thrown is not None:
-        if is_instance_of(SparkContext._gateway, thrown, _IO_EXCEPTION):
-            return True
-        thrown = thrown.getCause()
-    return False
 
 
 def _any(gateway: Any) -> Any:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import structlog
 from pyspark.sql import SparkSession
 
-from barnabas.connect.connector import ConnectError, Connector, PollingSource, Sink, Source
+from barnabas.connect.connector import AnySource, ConnectError, Connector, PollingSource, Sink, Source
 from barnabas.connect.herder_port import ConnectorOffset
 from barnabas.connect.runtime import Failed, OnEvent, SourceOffsets, TaskLaunch, UnknownTaskError
 from barnabas.connect.spark.connector_offsets import SinkOffsets, parse_sink_offsets
@@ -155,6 +155,7 @@ class SparkRuntime:
         """Move a connector that is stopped everywhere; say what was done."""
         kind = self._find(config)
         if not issubclass(kind, Sink):
+            self._check_offsets(kind, config, offsets)
             await self._source_offsets.write(name, offsets)
             return _MODIFIED.format("altered")
         wanted = parse_sink_offsets(offsets)
@@ -166,12 +167,21 @@ class SparkRuntime:
         kind = self._find(config)
         if not issubclass(kind, Sink):
             known = await self._source_offsets.read_all(name)
-            await self._source_offsets.write(name, [ConnectorOffset(each.partition, None) for each in known])
+            forgotten_all = [ConnectorOffset(each.partition, None) for each in known]
+            self._check_offsets(kind, config, forgotten_all)
+            await self._source_offsets.write(name, forgotten_all)
             return _MODIFIED.format("reset")
         group = self._sink_offsets(name, config)
         forgotten: dict[TopicPartition, int | None] = dict.fromkeys(parse_sink_offsets(await group.all()))
         await group.reset()
         return await self._altered(kind, config, forgotten, "reset")
+
+    def _check_offsets(
+        self, kind: type[Connector], config: Mapping[str, str], offsets: Sequence[ConnectorOffset]
+    ) -> None:
+        source = kind.of(self._settings.resolved(config))
+        if isinstance(source, AnySource):
+            source.check_offsets([(each.partition, each.offset) for each in offsets])
 
     async def _altered(
         self, kind: type[Sink], config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None], done: str

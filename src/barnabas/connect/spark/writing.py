@@ -53,7 +53,7 @@ class RowWriter:
                 else:
                     self._write_values(topic, batch.column("value"), turns)
             except SourceError as error:
-                if _may_pass(error.__cause__):
+                if may_pass(error.__cause__):
                     raise SourceError(f"{UNREACHABLE}: {error}") from error
                 raise
             rows += batch.num_rows
@@ -102,7 +102,7 @@ class RowWriter:
             write_rows(WriteOptions(self._client, topic), [rows])
 
 
-def _may_pass(why: BaseException | None) -> bool:
+def may_pass(why: BaseException | None) -> bool:
     """Say whether a cluster that did not take records may take them later; a topic that is not there is a mistake."""
     if isinstance(why, ApiError):
         return why.code.retriable and why.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

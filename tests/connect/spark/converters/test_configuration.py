@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.connect.spark.converters import CONVERTERS, Role, converter_class, make_converter
+from barnabas.connect.spark.converters.json import configured_schema
 from barnabas.connect.spark.data.json_schema import BadSchemaError, from_json_schema, to_json_schema
 from barnabas.connect.spark.data.merging import IncompatibleSchemasError, merge
 from barnabas.connect.spark.data.schema import Schema, Type, struct, timestamp
@@ -36,6 +37,12 @@ def test_a_converter_is_found_by_its_names(one: type) -> None:
 def test_a_wrong_configuration_is_refused(properties: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         make_converter(properties, Role.VALUE)
+
+
+@pytest.mark.parametrize("content", ["", "null"])
+def test_no_schema_may_be_configured(content: str) -> None:
+    properties = {"value.converter": _JSON, "value.converter.schema.content": content}
+    assert configured_schema(make_converter(properties, Role.VALUE).config) is None
 
 
 def test_a_connectors_converter_takes_nothing_from_the_workers() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .base import Converter, Role
-from .headers import HEADER_CONVERTERS, HeaderConverter, make_header_converter
+from .header_base import HeaderConverter
+from .headers import HEADER_CONVERTERS, make_header_converter
 from .registry import CONVERTERS, converter_class, make_converter
 
 __all__ = [

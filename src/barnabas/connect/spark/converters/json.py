@@ -92,7 +92,7 @@ class JsonConverter(Converter):
         self._decoder = JsonDecoder(replace_null_with_default=replace_null)
         numeric = str(self.config["decimal.format"]).upper() == "NUMERIC"
         self._encoder = JsonEncoder(numeric_decimals=numeric, replace_null_with_default=replace_null)
-        self._configured = _configured(self.config)
+        self._configured = configured_schema(self.config)
         self._latest: Schema | None = None
 
     def decoded(self, records: Records, column: str) -> Converted:
@@ -100,7 +100,8 @@ class JsonConverter(Converter):
         text = f"CASE WHEN length({name(column)}) > 0 THEN make_valid_utf8(cast({name(column)} as string)) END"
         given: _Given = ({_TEXT: text},)
         if self.config["schemas.enable"]:
-            # Without schemas.enable no bytes at all are a null, and with it they are no value.
+            # Without schemas.enable no bytes at all are a null, and with it they are no value. (To a JVM worker with
+            # schema.content they are 0 where it wants a number.)
             empty = f"CASE WHEN length({name(column)}) = 0 THEN {literal(_MALFORMED)} END"
             if self._configured is None:
                 return self._enveloped(records, given, empty)
@@ -194,13 +195,13 @@ def _untyped(variant: str, problems: Sequence[str], given: _Given) -> Converted:
     return Converted(plain, None, f"coalesce({', '.join([*problems, malformed])})", (*given, {_PARSED: variant}))
 
 
-def _configured(config: Mapping[str, Any]) -> Schema | None:
+def configured_schema(config: Mapping[str, Any]) -> Schema | None:
+    """Give the schema of `schema.content`, None where there is none; ConfigError when it is no schema."""
     content = config["schema.content"]
     if not content:
         return None
     try:
-        return from_json_schema(json.loads(content))
-    except ValueError as error:
-        raise ConfigError(f"schema.content: {error}") from error
-    except BadSchemaError as error:
+        given = json.loads(content)
+        return None if given is None else from_json_schema(given)
+    except (ValueError, BadSchemaError) as error:
         raise ConfigError(f"schema.content: {error}") from error

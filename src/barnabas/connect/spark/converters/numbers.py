@@ -15,7 +15,7 @@ _PACKAGE: Final = "org.apache.kafka.connect.converters."
 _SIGN: Final = "(-9223372036854775807L - 1L)"
 
 
-class _OfOneSize(Converter):
+class OfOneSize(Converter):
     """What the converters of a primitive type have in common."""
 
     TYPE: ClassVar[Type]
@@ -24,24 +24,28 @@ class _OfOneSize(Converter):
     def decoded(self, records: Records, column: str) -> Converted:
         """Give the value; other bytes than such a value's fail."""
         sql = name(column)
-        value = f"CASE WHEN length({sql}) = {self.SIZE} THEN {self._value(sql)} END"
-        return Converted(value, Schema(self.TYPE, optional=True), self._problem(sql))
+        return Converted(self.value_of(sql), Schema(self.TYPE, optional=True), self.problem_of(sql))
 
     def encoded(self, schema: Schema | None, column: str) -> Converted:
         """Give the bytes; values of another type fail."""
         sql = name(column)
-        refused = literal(f"{self._called} takes {self.TYPE.name}, and the {column} is {_kind(schema)}")
+        refused = literal(f"{self.called} takes {self.TYPE.name}, and the {column} is {_kind(schema)}")
         if schema is None:
             sql = self._of_variant(sql)
             problem = f"CASE WHEN {name(column)} IS NOT NULL AND {sql} IS NULL THEN {refused} END"
-            return Converted(self._bytes(sql), OPTIONAL_BYTES, problem)
-        if schema.type is not self.TYPE or schema.logical is not None:
+            return Converted(self.bytes_of(sql), OPTIONAL_BYTES, problem)
+        if not self.takes(schema):
             problem = f"CASE WHEN {sql} IS NOT NULL THEN {refused} END"
             return Converted("cast(NULL as binary)", OPTIONAL_BYTES, problem)
-        return Converted(self._bytes(sql), OPTIONAL_BYTES)
+        return Converted(self.bytes_of(sql), OPTIONAL_BYTES)
+
+    def takes(self, schema: Schema) -> bool:
+        """Say whether values of a schema are of its type."""
+        return schema.type is self.TYPE and schema.logical is None
 
     @property
-    def _called(self) -> str:
+    def called(self) -> str:
+        """Give its name as messages have it."""
         return self.CLASS_NAME.rpartition(".")[2]
 
     def _of_variant(self, sql: str) -> str:
@@ -54,8 +58,13 @@ class _OfOneSize(Converter):
         test = f"schema_of_variant({sql}) LIKE '{wanted[self.TYPE]}%'"
         return f"CASE WHEN {test} THEN try_variant_get({sql}, '$', '{kind}') END"
 
-    def _problem(self, sql: str) -> str:
-        refused = literal(f"Size of data received by {self._called} is not {self.SIZE}")
+    def value_of(self, sql: str) -> str:
+        """Give the SQL of the value of bytes, null for other bytes than such a value's."""
+        return f"CASE WHEN length({sql}) = {self.SIZE} THEN {self._value(sql)} END"
+
+    def problem_of(self, sql: str) -> str:
+        """Give the SQL of what is wrong with bytes, null where nothing is."""
+        refused = literal(f"Size of data received by {self.called} is not {self.SIZE}")
         return f"CASE WHEN {sql} IS NOT NULL AND NOT length({sql}) = {self.SIZE} THEN {refused} END"
 
     @abstractmethod
@@ -63,32 +72,34 @@ class _OfOneSize(Converter):
         """Give the value of bytes of the right size."""
 
     @abstractmethod
-    def _bytes(self, sql: str) -> str:
-        """Give the bytes of a value."""
+    def bytes_of(self, sql: str) -> str:
+        """Give the SQL of the bytes of a value, null for null."""
 
 
 def _kind(schema: Schema | None) -> str:
     return "without a schema" if schema is None else schema.name or schema.type.name
 
 
-class BooleanConverter(_OfOneSize):
+class BooleanConverter(OfOneSize):
     """One byte, 0 or 1."""
 
     CLASS_NAME = _PACKAGE + "BooleanConverter"
     TYPE = Type.BOOLEAN
     SIZE = 1
 
-    def _problem(self, sql: str) -> str:
+    def problem_of(self, sql: str) -> str:
+        """Give the SQL of what is wrong with bytes, null where nothing is."""
         return f"CASE WHEN {sql} NOT IN (X'00', X'01') THEN 'a boolean is one byte, 0 or 1' END"
 
     def _value(self, sql: str) -> str:
         return f"CASE {sql} WHEN X'00' THEN false WHEN X'01' THEN true END"
 
-    def _bytes(self, sql: str) -> str:
+    def bytes_of(self, sql: str) -> str:
+        """Give the SQL of the bytes of a value, null for null."""
         return f"CASE WHEN {sql} THEN X'01' WHEN NOT {sql} THEN X'00' END"
 
 
-class _Whole(_OfOneSize):
+class _Whole(OfOneSize):
     SQL: ClassVar[str]
 
     def _value(self, sql: str) -> str:
@@ -96,7 +107,8 @@ class _Whole(_OfOneSize):
         unsigned = f"cast(conv(hex({sql}), 16, -10) as bigint)"
         return f"cast(shiftright(shiftleft({unsigned}, {spare}), {spare}) as {self.SQL})" if spare else unsigned
 
-    def _bytes(self, sql: str) -> str:
+    def bytes_of(self, sql: str) -> str:
+        """Give the SQL of the bytes of a value, null for null."""
         return f"unhex(right(lpad(hex(cast({sql} as bigint)), 16, '0'), {2 * self.SIZE}))"
 
 
@@ -127,7 +139,7 @@ class LongConverter(_Whole):
     SQL = "bigint"
 
 
-class _Real(_OfOneSize):
+class _Real(OfOneSize):
     """Numbers of IEEE 754, put together from their bits and taken apart by arithmetic that is exact."""
 
     MANTISSA: ClassVar[int]
@@ -152,7 +164,8 @@ class _Real(_OfOneSize):
         )
         return f"cast(({sign}) * ({size}) as {self.SQL})"
 
-    def _bytes(self, sql: str) -> str:
+    def bytes_of(self, sql: str) -> str:
+        """Give the SQL of the bytes of a value, null for null."""
         return let(f"cast({sql} as double)", lambda x: let(f"floor(log2(abs({x})))", lambda e: self._from(x, e)))
 
     def _from(self, value: str, guess: str) -> str:
