@@ -12,14 +12,14 @@ import pytest
 import structlog
 from structlog.typing import EventDict
 
-from barnabas.connect.herder_port import HerderError, InternalRequest
+from barnabas.connect.herder_port import HerderError
 from barnabas.connect.worker import Worker
-from barnabas.core.connect.signature import InternalRequestError
-from barnabas.core.connect.subprotocol import Subprotocol
+from tests.connect.rest.http import request
 from tests.connect.test_group import leader_and_follower, settled
 from tests.connect.workers import running, source, states, until, worker_properties
 
 pytestmark = pytest.mark.slow
+REBALANCE = "kafka.connect:type=connect-worker-rebalance-metrics"
 NAMES = [f"c{n}" for n in range(4)]
 
 
@@ -44,7 +44,8 @@ class Rolling:
             await self._stacks.pop(0).aclose()
             await self.add(**settings)
             before = load.count
-            await until(lambda before=before: load.count >= before + 2)  # type: ignore[misc]
+            # Each connector once, so that those of the follower are among them.
+            await until(lambda before=before: load.count >= before + len(NAMES))  # type: ignore[misc]
 
     async def close(self) -> None:
         for stack in self._stacks:
@@ -111,12 +112,14 @@ def refusals(lines: list[EventDict], *statuses: int) -> list[EventDict]:
     return [line for line in lines if any(text in f"{line.get('exc_info')} {line.get('why')}" for text in told)]
 
 
-def verifies(worker: Worker) -> bool:
-    try:
-        worker.herder.verify_internal_request(InternalRequest(b"[]", {}))
-    except InternalRequestError:
-        return True
-    return False
+async def answers(group: Rolling) -> list[int]:
+    """Give what each worker answers to unsigned task configurations of a connector that is not there."""
+    return [(await request(w, "POST", "/connectors/none/tasks", b"[]")).status for w in group.workers]
+
+
+def measured(group: Rolling) -> list[object]:
+    """Give the protocol of each worker's latest join, as its measurements have it."""
+    return [dict(w.metrics.registry.values())[REBALANCE]["connect-protocol"] for w in group.workers]
 
 
 @pytest.mark.requirement("C-36")
@@ -138,12 +141,13 @@ async def test_signing_goes_on_and_off_by_rolls(bootstrap: str, group: str, tmp_
     file = tmp_path / "in.txt"
     file.write_text("x\n")
     async with rolling(worker_properties(bootstrap, group), connect_protocol="compatible") as rolled:
-        assert not any(verifies(w) for w in rolled.workers)
+        assert await answers(rolled) == [404, 404]
         lines = await under_load(rolled, file, f"{group}-d", [{"connect_protocol": "sessioned"}])
-        await until(lambda: all(verifies(w) for w in rolled.workers))
+        assert await answers(rolled) == [400, 400]
+        assert measured(rolled) == ["sessioned"] * 2
         lines += await under_load(rolled, file, f"{group}-d", [{"connect_protocol": "eager"}])
-        await until(lambda: not any(verifies(w) for w in rolled.workers))
-        assert {w.engine.member.subprotocol for w in rolled.workers} == {Subprotocol.DEFAULT}
+        assert await answers(rolled) == [404, 404]
+        assert measured(rolled) == ["default"] * 2
     # What a follower has sent just before it learns that the group signs is refused, and sent again signed.
     late = Counter(line["connector"] for line in refusals(lines, 400))
     assert all(count == 1 for count in late.values()), late

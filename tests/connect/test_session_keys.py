@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 
 import pytest
 import structlog
 
+from barnabas.client.cluster import Cluster, CoordinatorKind
+from barnabas.client.config import ClientConfig
 from barnabas.connect.herder_port import WriteFailedError
 from barnabas.connect.worker import Worker
 from barnabas.core.connect.session_keys import SessionKey
+from barnabas.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from tests.connect.clock import SetClock
 from tests.connect.plain_runtime import FILE_SOURCE
+from tests.connect.test_group import settled
 from tests.connect.workers import running, until, worker_properties
 
 pytestmark = pytest.mark.slow
@@ -71,18 +76,42 @@ async def test_without_a_ttl_a_key_is_never_replaced(bootstrap: str, group: str)
 
 @pytest.mark.requirement("C-15", "C-38")
 async def test_a_leader_with_other_settings_replaces_the_key_at_once(bootstrap: str, group: str) -> None:
+    clock = SetClock()
     properties = worker_properties(bootstrap, group)
-    async with running(properties) as worker:
+    async with running(properties, clock=clock) as worker:
         first = key_of(worker)
         longer = {"inter.worker.key.generation.algorithm": "HmacSHA512", "inter.worker.key.size": "1024"}
-        async with running(properties | longer) as other:
+        async with running(properties | longer | {"inter.worker.key.ttl.ms": "1000"}, clock=clock) as other:
             assert worker.engine.member.leads
+            clock.pass_ms(1000, worker, other)
+            config = {"connector.class": FILE_SOURCE}
+            await worker.herder.put_connector_config("c", config, allow_replace=True)
+            await until(lambda: other.engine.configs.state.connectors == ["c"])
             assert key_of(other) == first  # only the leader's settings count
             worker.stop()
             await until(lambda: other.engine.member.leads and key_of(other) != first)
             key = key_of(other)
             assert key is not None
             assert (key.algorithm, len(key.key)) == ("HmacSHA512", 128)
+
+
+@pytest.mark.requirement("C-39")
+async def test_nothing_that_members_tell_each_other_through_the_group_has_the_key(bootstrap: str, group: str) -> None:
+    """The coordinator gives back what members sent with JoinGroup, and the leader with SyncGroup."""
+    properties = worker_properties(bootstrap, group)
+    async with running(properties) as one, running(properties) as two:
+        await until(lambda: settled(one, two) and key_of(one) is not None)
+        key = key_of(one)
+        assert key is not None
+        async with Cluster(ClientConfig.from_properties({"bootstrap.servers": bootstrap})) as cluster:
+            asked = DescribeGroupsRequest(groups=[group])
+            response: DescribeGroupsResponse = await cluster.call_coordinator(CoordinatorKind.GROUP, group, asked)
+        (found,) = response.groups
+        assert found.protocol_data == "sessioned"
+        for told in ([m.member_metadata for m in found.members], [m.member_assignment for m in found.members]):
+            assert len(told) == 2
+            assert all(one.url.encode() in text or two.url.encode() in text for text in told)
+            assert not [text for text in told if key.key in text or base64.b64encode(key.key) in text]
 
 
 @pytest.mark.requirement("H-24")

@@ -16,7 +16,7 @@ from barnabas.connect.herder.task_configs import Forward, TaskConfig, TaskConfig
 from barnabas.connect.leader_client import LeaderClient
 from barnabas.core.connect.config_state import Config
 from barnabas.core.connect.session_keys import SessionKey
-from barnabas.core.connect.signature import verify
+from barnabas.core.connect.signature import InternalRequestError, verify
 from barnabas.testing.ports import free_ports
 from tests.connect.clock import SetClock
 from tests.connect.plain_runtime import LINES, PlainRuntime
@@ -37,10 +37,14 @@ class Leader:
 
     async def serve(self, request: web.Request) -> web.Response:
         body = await request.read()
-        verify(request.headers, body, KEY, ["HmacSHA256"])
         self.paths.append(request.raw_path)
         self.bodies.append(body)
-        return web.json_response({"error_code": self.status, "message": "as told"}, status=self.status)
+        status, message = self.status, "as told"
+        try:
+            verify(request.headers, body, KEY, ["HmacSHA256"])
+        except InternalRequestError as refused:
+            status, message = refused.status, refused.message
+        return web.json_response({"error_code": status, "message": message}, status=status)
 
 
 @dataclass
@@ -48,12 +52,13 @@ class Follower:
     """The herder of a follower, as far as planning needs one."""
 
     leader: Leader
+    key: SessionKey = KEY
 
     def plannable(self, connector: str) -> Config | None:
         return CONFIG
 
     async def publish(self, connector: str, planned_for: Config, configs: Sequence[TaskConfig]) -> Forward | None:
-        return Forward(self.leader.url or None, KEY)
+        return Forward(self.leader.url or None, self.key)
 
     def plan_failed(self, connector: str, trace: str) -> None:
         raise AssertionError(trace)
@@ -85,12 +90,13 @@ class Errand:
 
     def __init__(self, leader: Leader, session: aiohttp.ClientSession, until_ms: int) -> None:
         self.leader = leader
+        self.follower = Follower(leader)
         self.clock = SetClock()
         self.waits: list[float] = []
         self._end_ms = self.clock.ms + until_ms
         runtime = PlainRuntime(None, NoOffsets())  # type: ignore[arg-type]
         self.task_configs = TaskConfigs(
-            runtime, LeaderClient(session), Follower(leader), "HmacSHA256", self.clock, sleep=self.sleep
+            runtime, LeaderClient(session), self.follower, "HmacSHA256", self.clock, sleep=self.sleep
         )
 
     async def sleep(self, seconds: float) -> None:
@@ -125,6 +131,25 @@ async def test_a_key_on_its_way_is_waited_for_quietly_for_a_minute(
     assert all("exc_info" in line for line in lines[8:])
     assert len(leader.bodies) == 12
     assert set(leader.paths) == {"/connectors/a%20b%2F%25/tasks"}
+
+
+@pytest.mark.requirement("C-24")
+async def test_each_try_is_signed_with_the_key_of_its_moment(leader: Leader, session: aiohttp.ClientSession) -> None:
+    leader.status = 200  # to what is signed with the newest key
+
+    class Late(Errand):
+        async def sleep(self, seconds: float) -> None:
+            await super().sleep(seconds)
+            if len(self.waits) == 3:
+                self.follower.key = KEY
+
+    errand = Late(leader, session, 200_000)
+    errand.follower.key = SessionKey(b"o" * 32, "HmacSHA256", 0)
+    lines = await errand.run()
+    assert errand.waits == [0.25, 0.5, 1.0]
+    assert [line["log_level"] for line in lines] == ["debug"] * 3
+    assert all("403" in line["why"] for line in lines)
+    assert len(leader.bodies) == 4
 
 
 @pytest.mark.requirement("C-25", "H-30")

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator
 
 import pytest
+import structlog
 
 from barnabas.client.admin import Admin
 from barnabas.client.admin.configs import ConfigResource, ConfigResourceType
@@ -16,6 +17,7 @@ from barnabas.connect.herder_port import WriteFailedError
 from barnabas.connect.topic_log import InternalTopic, LogRecord, TopicLog
 from barnabas.core.connect.records import Record
 from barnabas.model.config import ConfigError
+from tests.connect.workers import until
 
 pytestmark = pytest.mark.slow
 
@@ -85,6 +87,41 @@ async def test_everybody_reads_what_anybody_writes(config: ClientConfig) -> None
             await one.read_to_end()
             await two.read_to_end()
             assert first[-1] == second[-1] == LogRecord(0, 100, first[-1].timestamp_ms, b"k1", None)
+
+
+async def test_a_topic_that_is_deleted_is_not_made_anew_by_writing_to_it(config: ClientConfig, admin: Admin) -> None:
+    quick = config.with_properties(max_block_ms="300", delivery_timeout_ms="1000", request_timeout_ms="1000")
+    wanted = topic()
+    async with TopicLog(quick, wanted, lambda record: None) as log, asyncio.timeout(60):
+        await log.append([Record(b"a", b"1")])
+        await admin.delete_topics([wanted.name])
+        with pytest.raises(WriteFailedError, match=f"topic '{wanted.name}' did not take a record"):
+            await _append_on_and_on(log)  # the broker may take some more before it has heard
+        assert wanted.name not in await admin.topics()
+
+
+async def test_a_topic_that_was_made_anew_is_told_and_read_from_its_beginning(
+    config: ClientConfig, admin: Admin
+) -> None:
+    seen: list[LogRecord] = []
+    wanted = topic()
+    with structlog.testing.capture_logs() as lines:
+        async with TopicLog(config, wanted, seen.append) as log, asyncio.timeout(60):
+            await log.append([Record(b"a", b"1"), Record(b"b", b"2")])
+            await log.read_to_end()
+            await admin.delete_topics([wanted.name])
+            await admin.create_topics([NewTopic(wanted.name, 1, 1, configs={"cleanup.policy": "compact"})])
+            async with TopicLog(config, wanted, lambda record: None) as other:
+                await other.append([Record(b"c", b"3")])
+            await until(lambda: len(seen) == 3)
+    assert [r.key for r in seen] == [b"a", b"b", b"c"]
+    (told,) = [line for line in lines if "made anew" in line["event"]]
+    assert (told["log_level"], told["key"], told["lost"]) == ("error", "config.storage.topic", "connectors")
+
+
+async def _append_on_and_on(log: TopicLog) -> None:
+    while True:
+        await log.append([Record(b"b", b"2")])
 
 
 async def test_a_write_that_fails_is_told_and_the_log_still_read(config: ClientConfig) -> None:

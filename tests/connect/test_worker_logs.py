@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 import pytest
 import structlog
@@ -10,9 +11,10 @@ from structlog.typing import EventDict
 
 from barnabas.client.config import ClientConfig
 from barnabas.client.producer import Producer
+from barnabas.core.connect.ids import ConnectorTaskId
 from barnabas.core.connect.subprotocol import Subprotocol
 from tests.connect.plain_runtime import FILE_SOURCE
-from tests.connect.workers import running, until, worker_properties
+from tests.connect.workers import running, source, states, until, worker_properties
 
 pytestmark = pytest.mark.slow
 
@@ -79,6 +81,21 @@ async def test_a_record_with_an_unknown_key_is_an_error_and_nothing_else(bootstr
         assert [line["log_level"] for line in errors] == ["error", "error"]
         assert "of-tomorrow-1" in errors[0]["why"]
         assert await worker.herder.connectors() == ["c"]
+
+
+async def test_a_task_that_fails_is_told_in_a_line_with_its_trace_once(
+    bootstrap: str, group: str, tmp_path: Path
+) -> None:
+    with structlog.testing.capture_logs() as lines:
+        async with running(worker_properties(bootstrap, group)) as worker:
+            config = source(tmp_path / "missing", f"{group}-t")
+            await worker.herder.put_connector_config("lines", config, allow_replace=True)
+            await until(lambda: states(worker, "lines") == ["RUNNING", "FAILED"])
+            trace = worker.herder.task_status(ConnectorTaskId("lines", 0)).trace
+    (told,) = [line for line in lines if line["log_level"] == "error"]
+    assert (told["task"], told["exception"]) == ("lines-0", trace)
+    assert told["why"].startswith("FileNotFoundError: ")
+    assert "\n" not in told["why"]
 
 
 @pytest.mark.requirement("C-40")

@@ -21,6 +21,8 @@ LEVELS: Final[Mapping[str, int]] = {
     "ALL": 1,
 }
 """The levels, the quietest first."""
+_TELLTALE: Final = "py4j"
+"""Below WARN it writes down whatever is handed to Spark, secrets among it: it is never heard below."""
 
 
 class Loggers:
@@ -49,8 +51,10 @@ class Loggers:
         below = {name for name in before if namespace == ROOT or name.startswith(namespace + ".")}
         names = sorted({namespace, *below})
         for name in names:
-            _logger(name).setLevel(number)
-        changed = [name for name in names if name not in before or before[name].level != level.upper()]
+            quietest = logging.WARNING if name.split(".")[0] == _TELLTALE else number
+            _logger(name).setLevel(max(number, quietest))
+        now = self.levels()
+        changed = [name for name in names if name not in before or before[name].level != now[name].level]
         self._modified_ms |= dict.fromkeys(changed, self._clock.now_ms())
         return changed
 

@@ -17,7 +17,7 @@ import structlog
 from barnabas.client.accumulator import DeliveryError
 from barnabas.client.admin.configs import ConfigResource, ConfigResourceType, ConfigsAdmin
 from barnabas.client.admin.topics import NewTopic, OffsetSpec, TopicsAdmin
-from barnabas.client.cluster import Cluster, backoffs
+from barnabas.client.cluster import Cluster, TopicInfo, backoffs
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer import CorruptBatchError, FetchedBatches, PartitionFetcher
 from barnabas.client.producer import Producer
@@ -64,6 +64,14 @@ class LogRecord(NamedTuple):
     value: bytes | None
 
 
+class _MakesNoTopics(Cluster):
+    """Has no broker make a topic that is written to: it would make one as it makes any, which is not compacted."""
+
+    async def topic(self, name: str, *, create: bool = False) -> TopicInfo:
+        """Give one topic."""
+        return await super().topic(name)
+
+
 class TopicLog:
     """One internal topic. Use as an async context manager: entering it makes the topic and reads it to its end.
 
@@ -73,7 +81,7 @@ class TopicLog:
     def __init__(self, config: ClientConfig, topic: InternalTopic, on_record: Callable[[LogRecord], None]) -> None:
         self.topic = topic
         self._on_record = on_record
-        self._cluster = Cluster(config)
+        self._cluster = _MakesNoTopics(config)
         # Requests on one connection are answered in turn: a fetch that waits must not hold writes up.
         self._fetcher = PartitionFetcher(
             config.with_properties(isolation_level="read_committed", auto_offset_reset="earliest")
@@ -243,7 +251,19 @@ class TopicLog:
             columns.offsets, columns.timestamps, columns.keys, columns.values, strict=True
         ):
             self._on_record(LogRecord(batches.partition.partition, offset, timestamp, key, value))
+        if batches.next <= self._read[batches.partition]:
+            self._is_another(batches.partition)
         self._read[batches.partition] = batches.next
+
+    def _is_another(self, partition: TopicPartition) -> None:
+        """Tell that what was read is no longer there: the topic ends before."""
+        log.error(
+            "an internal topic was deleted and made anew: what it held is lost once this worker ends",
+            partition=str(partition),
+            key=self.topic.key,
+            lost=self.topic.purpose,
+            remedy="while the group runs, read what is still known through its REST API; then write it again",
+        )
 
     def _fail(self, e: Exception) -> None:
         if self._failure is None:

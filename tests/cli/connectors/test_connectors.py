@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.cli.connectors.looking import traces
+from barnabas.cli.connectors.watch import connector_rows
 from tests.cli.connectors.conftest import Group
 from tests.connect.plain_runtime import FILE_SOURCE
 
@@ -146,6 +148,14 @@ def test_a_view_shows_states_and_lines_for_programs(
     assert name in shown
     assert "tasks run" in shown
     assert group("delete", name).code == 0
+
+
+def test_a_view_says_in_a_line_why_a_task_has_failed() -> None:
+    trace = 'Traceback (most recent call last):\n  File "x.py", line 1, in x\nValueError: no table\n'
+    status = {"connector": {"state": "RUNNING"}, "tasks": [{"id": 0, "state": "FAILED", "trace": trace}]}
+    assert [row["why"] for row in connector_rows("c", {"status": status}, None)] == [None, "ValueError: no table"]
+    *_, what_to_type = traces([{"name": "a b", **status}])
+    assert what_to_type.endswith(": barnabas connectors restart 'a b' --tasks --failed")
 
 
 @pytest.mark.peer

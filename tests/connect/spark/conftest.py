@@ -169,7 +169,9 @@ def _subclasses(kind: type[Any]) -> list[type[Any]]:
 
 
 @asynccontextmanager
-async def watching(spark: SparkSession, bootstrap: str, scratch: Path) -> AsyncIterator[Watched]:
+async def watching(
+    spark: SparkSession, bootstrap: str, scratch: Path, *, graceful_ms: int = 20_000
+) -> AsyncIterator[Watched]:
     """Give a runtime of its own on a session; all of its tasks are stopped in the end. scratch: a folder to make."""
     scratch.mkdir()
     offsets = KeptOffsets()
@@ -184,7 +186,7 @@ async def watching(spark: SparkSession, bootstrap: str, scratch: Path) -> AsyncI
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
             "config.providers": "file",
             "consumer.heartbeat.interval.ms": "100",
-            "task.shutdown.graceful.timeout.ms": "20000",
+            "task.shutdown.graceful.timeout.ms": str(graceful_ms),
         }
     )
     runtime = SparkRuntime(SparkSettings(worker, scratch), find, offsets, spark=spark)

@@ -164,4 +164,4 @@ def test_a_batch_whose_executor_is_killed_is_done_again(
     assert numbers(folder) == list(range(10_000))
     assert victim not in executors(standalone)
     assert task_states(worker, "slow") == ["RUNNING"]
-    assert "task failed" not in worker.log
+    assert "a task has failed" not in worker.log

@@ -23,7 +23,7 @@ from barnabas.connect.connectors.java_errors import is_storage_trouble
 from barnabas.connect.connectors.manifest import Manifest
 from barnabas.connect.connectors.spark_sink import SparkSink
 from barnabas.connect.connectors.storage import Storage
-from barnabas.connect.herder_port import ConnectorOffset
+from barnabas.connect.herder_port import ConnectorOffset, HerderError
 from barnabas.connect.runtime import Failed, Progress, Running
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.testing.ports import free_ports
@@ -85,6 +85,10 @@ async def test_offsets_that_are_altered_move_the_manifest_too(
     config["name"] = task.connector
     where = {"kafka_topic": topic, "kafka_partition": 0}
     assert await watched.runtime.offsets(task.connector, config) == [ConnectorOffset(where, {"kafka_offset": 4})]
+    with pytest.raises(HerderError, match=f"the offsets of {topic}-7 in the consumer group .* cannot be changed"):
+        await watched.runtime.alter_offsets(
+            task.connector, config, [ConnectorOffset({**where, "kafka_partition": 7}, {"kafka_offset": 2})]
+        )
     moved = [ConnectorOffset(where, {"kafka_offset": 2})]
     said = await watched.runtime.alter_offsets(task.connector, config, moved)
     assert said == "The offsets for this connector have been altered successfully"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -25,12 +26,14 @@ def numbers(topics: Topics, topic: str, count: int) -> list[int]:
 
 
 async def test_a_stream_is_written_and_a_restart_goes_on_where_the_offsets_topic_says(
-    watched: Watched, topics: Topics
+    watched: Watched, topics: Topics, tmp_path: Path
 ) -> None:
     topic = topics.create()
-    task = await watched.start({**RATE, "topic": topic})
+    task = await watched.start({**RATE, "topic": topic}, name="../../out/x y%41ü")  # names may hold anything
     await watched.until(lambda: watched.records(task) >= 20)
     assert TopicUsed(topic) in watched.of(task)
+    assert not (tmp_path / "out").exists()
+    assert len(list((tmp_path / "scratch").glob("*/*"))) == 1
     await watched.runtime.pause(task)
     await watched.until_state(task, Paused)
     paused = watched.records(task)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.connect.connector import RetriableError, Sink
 from barnabas.connect.runtime import Failed, Paused, Running, Stopped
@@ -18,7 +19,7 @@ from barnabas.core.connect.ids import ConnectorTaskId, TargetState
 from barnabas.model.config import ConfigKey, ConfigTable, ConfigType
 from barnabas.testing.local import LocalCluster
 
-from .conftest import Topics, Watched
+from .conftest import Topics, Watched, watching
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -36,6 +37,15 @@ class Collected(Sink):
         if troubles := self.trouble.get(self.config["name"]):
             raise troubles.pop(0)
         self.rows.setdefault(self.config["name"], []).extend(batch.collect())
+
+
+class Lingering(Collected):
+    """Takes its time to close, until a test lets go of it."""
+
+    let_go = threading.Event()
+
+    def close(self) -> None:
+        self.let_go.wait(60)
 
 
 def config(topic: str, name: str, **more: str) -> dict[str, str]:
@@ -148,6 +158,25 @@ async def test_a_task_fails_alone_with_a_trace_that_hides_secrets(
     await watched.runtime.stop(task)
     again = await watched.start(config(topic, "failing"), name="failing", generation=2)
     await watched.until(lambda: watched.records(again) == 1)
+
+
+async def test_a_task_that_is_cut_off_while_it_closes_closes_all_the_same(
+    spark: SparkSession, topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {**config(topics.create(), "slow"), "connector.class": "Lingering"}
+    async with watching(spark, topics.bootstrap, tmp_path / "scratch", graceful_ms=300) as watched:
+        task = await watched.start(settings, name="slow")
+        await watched.until_state(task, Running)
+        stopping = asyncio.create_task(watched.runtime.stop(task))
+        async with asyncio.timeout(60):
+            while "task cut off" not in caplog.text:  # noqa: ASYNC110 - a log has no event
+                await asyncio.sleep(0.01)
+        assert not stopping.done()
+        Lingering.let_go.set()
+        await stopping
+        assert isinstance(watched.of(task)[-1], Stopped)
+        again = await watched.start(settings, name="slow")
+        await watched.until(lambda: watched.of(again)[-1] == Running())
 
 
 async def test_what_a_sink_calls_retriable_is_tried_again(watched: Watched, topics: Topics) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -79,7 +80,7 @@ def create(
         done(f"Nothing is wrong with the configuration of {called}.", output, name=called, errors=0)
         return
     message = f"{'Configured' if replace else 'Created'} connector {called}. How it does: "
-    done(f"{message}barnabas connectors status {called}", output, name=called, replaced=replace)
+    done(f"{message}barnabas connectors status {shlex.quote(called)}", output, name=called, replaced=replace)
 
 
 async def _check(rest: Rest, plugin: str, config: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -102,5 +103,7 @@ def traces(statuses: Sequence[Mapping[str, Any]]) -> list[str]:
         said = [f"{what}:\n{state['trace']}" for what, state in failed if state.get("trace")]
         if said:
             found += said
-            found.append(f"Once that is put right: barnabas connectors restart {one['name']} --tasks --failed")
+            found.append(
+                f"Once that is put right: barnabas connectors restart {shlex.quote(one['name'])} --tasks --failed"
+            )
     return found

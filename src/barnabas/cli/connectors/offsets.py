@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -92,12 +93,14 @@ def _changed(worker: Worker, name: str, method: str, body: object, output: Outpu
             answer: dict[str, Any] = await rest.ask(method, of(name, "offsets"), body)
         except CliError as e:
             if "STOPPED" in str(e):
-                raise CliError(f"Connector {name} is not stopped: barnabas connectors stop {name}") from None
+                raise CliError(
+                    f"Connector {name} is not stopped: barnabas connectors stop {shlex.quote(name)}"
+                ) from None
             raise
         return answer
 
     message = run(worker, work)["message"]
-    done(f"{message}\nTo go on: barnabas connectors resume {name}", output, name=name, answer=message)
+    done(f"{message}\nTo go on: barnabas connectors resume {shlex.quote(name)}", output, name=name, answer=message)
 
 
 def _read(file: Path) -> Sequence[Any]:

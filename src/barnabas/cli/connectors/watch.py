@@ -27,6 +27,7 @@ from barnabas.cli.groups.describe import offset_rows
 from barnabas.cli.tables import Output, OutputFormat, console
 from barnabas.client.admin import Admin
 from barnabas.client.config import ClientConfig
+from barnabas.connect.traces import gist
 from barnabas.net.client import ChannelError, RequestTimeoutError
 from barnabas.wire.errors import ApiError, ErrorCode
 
@@ -143,7 +144,6 @@ def connector_rows(name: str, connector: Mapping[str, Any], lag: int | None) -> 
 
 
 def _row(name: str, task: int | None, state: Mapping[str, Any], kind: str | None, lag: int | None) -> dict[str, Any]:
-    why = state.get("trace", "").strip().splitlines()
     return {
         "connector": name,
         "type": kind,
@@ -151,7 +151,7 @@ def _row(name: str, task: int | None, state: Mapping[str, Any], kind: str | None
         "state": state.get("state"),
         "worker": state.get("worker_id"),
         "lag": lag,
-        "why": why[0] if why else None,
+        "why": gist(state.get("trace", "")) or None,
     }
 
 

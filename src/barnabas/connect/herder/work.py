@@ -28,6 +28,7 @@ from barnabas.connect.runtime import (
     UnknownTaskError,
 )
 from barnabas.connect.stores.statuses import StatusStore
+from barnabas.connect.traces import gist
 from barnabas.core.connect.config_state import ClusterConfigState, Config
 from barnabas.core.connect.ids import ConnectorTaskId, TargetState
 from barnabas.core.connect.status import ConnectorStatus, State, TaskStatus, TopicStatus
@@ -216,7 +217,12 @@ class Work:
             case Paused():
                 self._statuses.put(self._status(run, task, State.PAUSED))
             case Failed(trace):
-                log.error("a task has failed, and will not run until it is restarted", task=str(task), why=trace)
+                log.error(
+                    "a task has failed, and will not run until it is restarted",
+                    task=str(task),
+                    why=gist(trace),
+                    exception=trace,
+                )
                 self._statuses.put_safely(self._status(run, task, State.FAILED, trace))
             case Stopped():
                 run.over = True

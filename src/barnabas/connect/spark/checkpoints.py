@@ -20,6 +20,11 @@ MANY: Final = "offsets"
 _NO_OFFSET: Final = "-"
 
 
+def location(checkpoint: Path) -> str:
+    """Give the folder as Spark takes it: a URI in which nothing is escaped, for Hadoop's paths undo no escapes."""
+    return f"file://{checkpoint.absolute()}"
+
+
 def end_of(checkpoint: Path, batch_id: int) -> list[str | None]:
     """Give where each source of a query ends in a batch that has begun, as the source's own text."""
     version, _, *offsets = (checkpoint / "offsets" / str(batch_id)).read_text().splitlines()

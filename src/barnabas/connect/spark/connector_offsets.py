@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from barnabas.client.admin.groups import CommittedOffset, GroupsAdmin
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
-from barnabas.connect.herder_port import BadRequestError, ConnectorOffset
+from barnabas.connect.herder_port import BadRequestError, ConnectorOffset, HerderError
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.wire.errors import ApiError, ErrorCode
 
@@ -34,18 +34,20 @@ class SinkOffsets:
         ]
 
     async def alter(self, wanted: Mapping[TopicPartition, int | None]) -> None:
-        """Commit offsets, and delete those that are None; BadRequestError while the group has members."""
+        """Commit offsets, and delete those that are None; HerderError, BadRequestError while the group has members."""
         moved = {p: CommittedOffset(offset) for p, offset in wanted.items() if offset is not None}
         forgotten = [p for p, offset in wanted.items() if offset is None]
         async with Cluster(self._config) as cluster:
             admin = GroupsAdmin(cluster)
             try:
-                if moved:
-                    _raise_first(await admin.commit_offsets(self._group, moved))
+                results = await admin.commit_offsets(self._group, moved) if moved else {}
                 if forgotten:
-                    _raise_first(await admin.delete_offsets(self._group, forgotten))
+                    results |= await admin.delete_offsets(self._group, forgotten)
             except ApiError as error:
                 self._refuse(error)
+        for partition, refusal in results.items():
+            if refusal is not None:
+                self._refuse(refusal, f" of {partition}")
 
     async def reset(self) -> None:
         """Delete the group; BadRequestError while it has members."""
@@ -54,19 +56,15 @@ class SinkOffsets:
         if error is not None and error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             self._refuse(error)
 
-    def _refuse(self, error: ApiError) -> None:
+    def _refuse(self, error: ApiError, which: str = "") -> NoReturn:
         if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC):
             raise BadRequestError(
                 f"the consumer group {self._group} still has members: either tasks of the connector have not stopped "
                 "completely yet, or it was resumed meanwhile; stop it and try again"
             ) from error
-        raise error
-
-
-def _raise_first(results: Mapping[TopicPartition, ApiError | None]) -> None:
-    for error in results.values():
-        if error is not None:
-            raise error
+        raise HerderError(
+            f"the offsets{which} in the consumer group {self._group} cannot be changed: {error}"
+        ) from error
 
 
 def parse_sink_offsets(offsets: Sequence[ConnectorOffset]) -> dict[TopicPartition, int | None]:

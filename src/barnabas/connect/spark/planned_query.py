@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.connect.connector import ConnectError
+from barnabas.connect.spark import checkpoints
 
 T = TypeVar("T")
 Body = Callable[[DataFrame, int], None]
@@ -66,12 +67,15 @@ class PlannedQuery:
         """Run one batch over these rows; give its number once `body` is done. Raises what `body` or Spark raised."""
         done: asyncio.Future[int] = self._loop.create_future()
         self._done = done
-        await self._in_thread(lambda: self._hand_over(rows))
-        while not done.done():
-            await asyncio.wait([done], timeout=_LOOK_S)
-            if not done.done() and (problem := await self._in_thread(self._problem)) is not None:
-                raise ConnectError(problem)
-        return done.result()
+        try:
+            await self._in_thread(lambda: self._hand_over(rows))
+            while not done.done():
+                await asyncio.wait([done], timeout=_LOOK_S)
+                if not done.done() and (problem := await self._in_thread(self._problem)) is not None:
+                    raise ConnectError(problem)
+            return done.result()
+        finally:
+            self._done = None  # what becomes of a batch that nobody waits for any more is nobody's failure
 
     async def stop(self) -> None:
         """End the query, at once."""
@@ -83,7 +87,9 @@ class PlannedQuery:
         text = jvm.org.apache.spark.sql.Encoders.STRING()
         self._stream = streams.apply(self._spark._jsparkSession, self._width, text)
         frame = DataFrame(self._stream.toDF(), self._spark)
-        writer = frame.writeStream.queryName(self._name).option("checkpointLocation", self._checkpoint.as_uri())
+        writer = frame.writeStream.queryName(self._name).option(
+            "checkpointLocation", checkpoints.location(self._checkpoint)
+        )
         self._query = writer.foreachBatch(self._batch).start()
 
     def _hand_over(self, rows: Sequence[str]) -> None:

@@ -82,7 +82,11 @@ class SourceTask(Task):
         if offsets is not None:
             checkpoints.build(self._checkpoint, offsets)
         writer = self._source.read(self.around.spark).writeStream.queryName(self.query_name)
-        return writer.option("checkpointLocation", self._checkpoint.as_uri()).foreachBatch(self._batch).start()
+        return (
+            writer.option("checkpointLocation", checkpoints.location(self._checkpoint))
+            .foreachBatch(self._batch)
+            .start()
+        )
 
     async def _stop(self) -> None:
         query, self._query = self._query, None

@@ -9,6 +9,7 @@ import asyncio
 import shutil
 import time
 import traceback
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Executor
@@ -60,7 +61,7 @@ class Task(ABC):
         self.id = launch.id
         self.config = around.settings.resolved(launch.connector_config) | around.settings.resolved(launch.config)
         self.around = around
-        self.scratch = around.settings.scratch / f"{launch.id}-{launch.generation}"
+        self.scratch = around.settings.scratch / f"task-{uuid.uuid4().hex}"  # a connector's name may hold anything
         self.context = TaskContext(launch.id.connector, launch.id.task, launch.generation, self.scratch)
         self.query_name = f"connector {launch.id.connector} task {launch.id.task} generation {launch.generation}"
         self._on_event = on_event
@@ -96,14 +97,17 @@ class Task(ABC):
         """Do the work until `stop`, or until it fails; never raises but when cancelled."""
         end: Event = Stopped()
         try:
-            self.scratch.mkdir(parents=True)
+            self.scratch.mkdir()
             await self.open()
             await self._work()
         except Exception as error:  # noqa: BLE001 - a task's failure is the task's alone
             end = Failed(self._trace(error))
-            log.error("task failed", connector=self.id.connector, task=self.id.task, why=self.masked(str(error)))
         finally:
-            await self._close()
+            closing = asyncio.ensure_future(self._close())
+            try:
+                await asyncio.shield(closing)
+            except asyncio.CancelledError:  # cut off: it lets go of everything all the same
+                await closing
             self.say(end)
 
     async def _work(self) -> None:
