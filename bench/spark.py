@@ -1,8 +1,8 @@
 """How fast records come into Spark's columns; prints JSON. `python -m bench.spark [--records N]`
 
 The same topic of 1 KB records is read from Apache Kafka and from Barnabas: by Spark's batch read on one core, by our
-reader alone, and by confluent-kafka into Arrow, which is what a source without our decoder would do. Spark's own
-`kafka` format is no peer here: its jars for 4.2 cannot be had from the registry (docs/benchmarks.md).
+reader alone, by confluent-kafka into Arrow, which is what a source without our decoder would do, and by Spark's own
+`kafka` source, whose jars come by Maven.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tests.peers.maven import spark_kafka_jars
 
 from barnabas.spark import arrow
 from barnabas.spark.batch_reader import BatchReader
@@ -52,16 +53,18 @@ def main() -> None:
 
 
 def measure(client: dict[str, Any], records: int) -> dict[str, int]:
-    """Fill a topic, read it in three ways."""
+    """Fill a topic, read it in four ways."""
     fill(client, records)
     options = {"kafka.bootstrap.servers": client["bootstrap.servers"], "subscribe": TOPIC}
     rates = {
         "confluent-kafka into Arrow, one process": best(lambda: consume(client, records), records),
         "our reader into Arrow, one process": best(lambda: read(options), records),
     }
-    spark = open_session("bench", master="local[1]", quiet=True)
+    jars = ",".join(map(str, spark_kafka_jars()))
+    spark = open_session("bench", master="local[1]", settings={"spark.jars": jars}, quiet=True)
     try:
-        rates["Spark batch read, local[1]"] = best(lambda: spark_read(spark, options), records)
+        rates["Spark batch read, local[1]"] = best(lambda: spark_read(spark, "barnabas", options), records)
+        rates["Spark's own `kafka` source, local[1]"] = best(lambda: spark_read(spark, "kafka", options), records)
     finally:
         spark.stop()
     return rates
@@ -144,9 +147,9 @@ def consume(client: dict[str, Any], records: int) -> int:
     return seen
 
 
-def spark_read(spark: Any, options: dict[str, str]) -> int:
+def spark_read(spark: Any, source: str, options: dict[str, str]) -> int:
     """Read with Spark; every value is looked at, so that none can be left out."""
-    frame = spark.read.format("barnabas").options(**options).load()
+    frame = spark.read.format(source).options(**options).load()
     count, size = frame.selectExpr("count(*)", "sum(length(value))").first()
     if size != count * VALUE_BYTES:
         raise AssertionError("the values have not the size that was written")
