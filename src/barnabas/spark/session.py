@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -15,21 +14,7 @@ from pyspark.sql import SparkSession
 LOCAL: Final = "local[*]"
 MIN_JAVA: Final = 17
 
-_QUIET_LOG4J: Final = """\
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
-# The JVM reports a Python process that it ended itself, when a query stops.
-logger.python.name = org.apache.spark.api.python
-logger.python.level = off
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-"""
-
+_QUIET_LOG4J: Final = Path(__file__).with_name("quiet.log4j2.properties")
 _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -64,7 +49,7 @@ def open_session(
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             chosen = _IN_THIS_PROCESS | chosen
         if quiet:
-            chosen.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_quiet_log4j()}")
+            chosen.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_QUIET_LOG4J.as_uri()}")
         builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
@@ -77,9 +62,3 @@ def _check_java() -> None:
         raise SparkMissingError(
             f"Spark needs Java {MIN_JAVA} or later: install it, or point JAVA_HOME to it (sc://host:port needs none)"
         )
-
-
-def _quiet_log4j() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="barnabas-spark-"), "log4j2.properties")
-    path.write_text(_QUIET_LOG4J, encoding="utf-8")
-    return path
