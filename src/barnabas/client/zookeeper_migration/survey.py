@@ -1,0 +1,77 @@
+"""What there is before anything changes: whose tree it is, who we are there, and the ACL of every covered znode."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from barnabas.client.zookeeper_migration.walk import Counted, read_all, read_trees
+from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError, RequestRefusedError
+from barnabas.core.zookeeper.migration import Znode
+from barnabas.core.zookeeper.migration_checks import kafka_trees, neighbours
+from barnabas.core.zookeeper.paths import ROOT, SECURE_ROOTS, child
+from barnabas.core.zookeeper.values import ZnodeId
+from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.settings import ZooKeeperSettings
+
+_CLUSTER_ID: Final = "/cluster/id"
+_TREES_LOOKED_INTO: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """found: `/` and all that is covered; ours: who we are; cluster: its id, empty when it has none; shared_with: names
+    beside Kafka's where there is no chroot."""
+
+    found: tuple[Znode, ...]
+    ours: tuple[ZnodeId, ...]
+    cluster: str
+    shared_with: tuple[str, ...]
+
+    @property
+    def is_kafkas(self) -> bool:
+        """Say whether anything of Kafka's is there."""
+        return any(znode.path in SECURE_ROOTS for znode in self.found)
+
+
+async def survey(zk: ZooKeeperClient, counted: Counted) -> Survey:
+    """Look at everything. NotReadableError when a covered znode may not be read."""
+    root = await read_all(zk, [ROOT], counted)
+    found = await read_trees(zk, SECURE_ROOTS, counted)
+    alone = bool(zk.settings.chroot) or not root
+    shared_with = [] if alone else neighbours(await zk.children(ROOT))
+    return Survey((*root, *found), await _ours(zk), await cluster_id(zk), tuple(shared_with))
+
+
+async def cluster_id(zk: ZooKeeperClient) -> str:
+    """Give the id of the cluster; empty when it has none."""
+    try:
+        data, _ = await zk.get(_CLUSTER_ID)
+        return str(json.loads(data)["id"])
+    except (NoNodeError, NoAuthError, ValueError, KeyError, TypeError):
+        return ""
+
+
+async def other_trees(settings: ZooKeeperSettings) -> list[str]:
+    """Give the chroots of the ensemble that look like Kafka's: what may have been meant."""
+    async with ZooKeeperClient(replace(settings, chroot="")) as zk:
+        tops = [child(ROOT, name) for name in sorted(await _names(zk, ROOT))]
+        looked = [(path, await _names(zk, path)) for path in [ROOT, *tops[:_TREES_LOOKED_INTO]]]
+        return list(kafka_trees(looked))
+
+
+async def _names(zk: ZooKeeperClient, path: str) -> Sequence[str]:
+    try:
+        return await zk.children(path)
+    except (NoNodeError, NoAuthError):
+        return ()
+
+
+async def _ours(zk: ZooKeeperClient) -> tuple[ZnodeId, ...]:
+    try:
+        who = await zk.authenticated_id()
+    except RequestRefusedError:  # before ZooKeeper 3.7 nobody could ask
+        return ()
+    return () if who is None else (who,)
