@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from barnabas.client.zookeeper_migration.walk import Counted, read_all, read_trees
-from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError, RequestRefusedError
+from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError
 from barnabas.core.zookeeper.migration import Znode
 from barnabas.core.zookeeper.migration_checks import kafka_trees, neighbours
 from barnabas.core.zookeeper.paths import ROOT, SECURE_ROOTS, child
@@ -22,10 +22,11 @@ _TREES_LOOKED_INTO: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """found: `/` and all that is covered; ours: who we are; cluster: its id, empty when it has none; shared_with: names
-    beside Kafka's where there is no chroot."""
+    """found: `/` and all that is covered, but the paths in refused, which may not be read; ours: who we are, empty for
+    nobody; cluster: its id, empty when it has none; shared_with: names beside Kafka's where there is no chroot."""
 
     found: tuple[Znode, ...]
+    refused: tuple[str, ...]
     ours: tuple[ZnodeId, ...]
     cluster: str
     shared_with: tuple[str, ...]
@@ -37,12 +38,23 @@ class Survey:
 
 
 async def survey(zk: ZooKeeperClient, counted: Counted) -> Survey:
-    """Look at everything. NotReadableError when a covered znode may not be read."""
+    """Look at everything."""
     root = await read_all(zk, [ROOT], counted)
-    found = await read_trees(zk, SECURE_ROOTS, counted)
-    alone = bool(zk.settings.chroot) or not root
-    shared_with = [] if alone else neighbours(await zk.children(ROOT))
-    return Survey((*root, *found), await _ours(zk), await cluster_id(zk), tuple(shared_with))
+    below = await read_trees(zk, SECURE_ROOTS, counted)
+    alone = bool(zk.settings.chroot) or not root.found
+    return Survey(
+        (*root.found, *below.found),
+        (*root.refused, *below.refused),
+        await who_we_are(zk),
+        await cluster_id(zk),
+        () if alone else tuple(neighbours(await zk.children(ROOT))),
+    )
+
+
+async def who_we_are(zk: ZooKeeperClient) -> tuple[ZnodeId, ...]:
+    """Give the ids that ACLs know us by; none for nobody."""
+    who = await zk.authenticated_id()
+    return () if who is None else (who,)
 
 
 async def cluster_id(zk: ZooKeeperClient) -> str:
@@ -67,11 +79,3 @@ async def _names(zk: ZooKeeperClient, path: str) -> Sequence[str]:
         return await zk.children(path)
     except (NoNodeError, NoAuthError):
         return ()
-
-
-async def _ours(zk: ZooKeeperClient) -> tuple[ZnodeId, ...]:
-    try:
-        who = await zk.authenticated_id()
-    except RequestRefusedError:  # before ZooKeeper 3.7 nobody could ask
-        return ()
-    return () if who is None else (who,)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError
@@ -19,51 +20,42 @@ Counted = Callable[[int], object]
 """Takes how many more are done."""
 
 
-class NotReadableError(Exception):
-    """Znodes whose ACL or children may not be read. paths: they."""
+@dataclass(frozen=True, slots=True)
+class Read:
+    """found: the znodes that are there, a parent before its children; refused: the paths that may not be read."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.paths = tuple(paths)
-        super().__init__(f"{len(paths)} znodes may not be read, {paths[0]} among them")
+    found: list[Znode] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
 
 
-async def read_all(zk: ZooKeeperClient, paths: Iterable[str], counted: Counted) -> list[Znode]:
-    """Give those of the znodes that are there, a parent before its children.
-
-    NotReadableError when there are some that may not be read.
-    """
+async def read_all(zk: ZooKeeperClient, paths: Iterable[str], counted: Counted) -> Read:
+    """Read some znodes; those that are not there are left out."""
     return await _read(zk, paths, counted, below=False)
 
 
-async def read_trees(zk: ZooKeeperClient, roots: Iterable[str], counted: Counted) -> list[Znode]:
-    """Give the znodes that are there and all below them; those that vanish meanwhile are left out.
-
-    NotReadableError when there are some that may not be read.
-    """
+async def read_trees(zk: ZooKeeperClient, roots: Iterable[str], counted: Counted) -> Read:
+    """Read some znodes and all below them; those that vanish meanwhile are left out."""
     return await _read(zk, roots, counted, below=True)
 
 
-async def _read(zk: ZooKeeperClient, paths: Iterable[str], counted: Counted, *, below: bool) -> list[Znode]:
-    found: list[Znode] = []
-    refused: list[str] = []
+async def _read(zk: ZooKeeperClient, paths: Iterable[str], counted: Counted, *, below: bool) -> Read:
+    seen = Read()
 
-    async def read(path: str) -> Iterable[str]:
+    async def one(path: str) -> Iterable[str]:
         try:
             acls, stat = await zk.acls(path)
-            found.append(Znode(path, acls, stat))
+            seen.found.append(Znode(path, acls, stat))
             names = await zk.children(path) if below and stat.children else []
         except NoNodeError:
             return ()
         except NoAuthError:
-            refused.append(path)
+            seen.refused.append(path)
             return ()
         counted(1)
         return [child(path, name) for name in names]
 
-    await each(paths, read)
-    if refused:
-        raise NotReadableError(sorted(refused))
-    return found
+    await each(paths, one)
+    return seen
 
 
 async def each(first: Iterable[T], work: Callable[[T], Awaitable[Iterable[T]]]) -> None:

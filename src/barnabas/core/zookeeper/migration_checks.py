@@ -71,12 +71,12 @@ def standing_open(found: Iterable[Znode]) -> list[str]:
 
 
 def brokers_that_differ(found: Iterable[Znode], *, secure: bool) -> list[str]:
-    """Give the ids of the brokers whose registration shows that they run with the other `zookeeper.set.acl`.
+    """Give the ids of the brokers whose registration is as they made it, and made with the other `zookeeper.set.acl`.
 
     What such a broker makes after the run is as little as wanted as what it made before (H-35).
     """
-    ours = (znode for znode in found if parent(znode.path) == BROKER_IDS)
-    return sorted(znode.path.rpartition("/")[2] for znode in ours if is_open(znode.acls) is secure)
+    theirs = (znode for znode in found if parent(znode.path) == BROKER_IDS and not znode.stat.acl_version)
+    return sorted(znode.path.rpartition("/")[2] for znode in theirs if is_open(znode.acls) is secure)
 
 
 def left_empty(found: Iterable[Znode]) -> list[str]:

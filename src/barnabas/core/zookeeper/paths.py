@@ -97,6 +97,8 @@ FILLED_ROOTS: Final = tuple(kind.pattern for kind in ZNODES if kind.filled and k
 """The tops that hold data themselves: empty ones stop brokers, or a migration to KRaft."""
 CREATED_ROOTS: Final = (*(path for path in SECURE_ROOTS if path not in FILLED_ROOTS), "/kafka-acl-extended/prefixed")
 """What the tool makes where it is missing: the tops that are empty anyway, a parent before its child."""
+COME_AND_GO: Final = ("/controller", "/migration")
+"""The tops that a healthy cluster may be without: it has stopped, or is not on its way to KRaft."""
 SECRET_ROOTS: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 CONSUMERS: Final = "/consumers"
 _VARIABLE: Final = re.compile("<[a-z]+>")
