@@ -105,7 +105,7 @@ def _number(znode: Znode, text: str) -> int:
 
 def _with_state(record: PartitionRecord, found: Znode | None) -> PartitionRecord:
     if found is None:
-        record.leader, record.leader_epoch, record.partition_epoch = NO_LEADER, 0, 0
+        record.leader = NO_LEADER  # and both epochs stay -1: the first state is to be that of 0
         return record
     fields = Fields(found)
     record.isr = list(fields.wholes("isr"))
