@@ -22,6 +22,7 @@ from barnabas.core.zookeeper.znodes import acls, brokers, clients, configs, cont
 from barnabas.core.zookeeper.znodes.acls import RulesByPattern
 from barnabas.core.zookeeper.znodes.projection import Pruned, Removed, Told, Written, ZnodeChange, changes
 from barnabas.core.zookeeper.znodes.reading import Tree, records
+from barnabas.core.zookeeper.znodes.updates import config_update, rules_update, token_update
 from barnabas.core.zookeeper.znodes.znode import Znode, ZnodeError, desanitized, sanitized
 from barnabas.model.acl import AclBinding, AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from barnabas.model.principal import KafkaPrincipal
@@ -29,6 +30,7 @@ from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
 from barnabas.wire.records.partition_record import PartitionRecord
 from barnabas.wire.records.producer_ids_record import ProducerIdsRecord
+from barnabas.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from barnabas.wire.records.topic_record import TopicRecord
 
 ORDERS = Uuid(bytes(range(16)))
@@ -188,6 +190,47 @@ def test_a_state_replaces_the_one_that_was_decided_on() -> None:
     now = replace(image, topics=image.topics.with_partition(moved, 0, partition))
     todo, _ = changes(difference(before, now), RulesByPattern(), 8, Backwards())
     assert todo == [Written("/brokers/topics/orders/partitions/0/state", topics.state(partition, 8), 5)]
+
+
+def test_a_follower_that_reads_what_was_told_has_the_controllers_image() -> None:
+    """Whatever changes: everything that is told is read, and nothing else."""
+    image = after(MetadataImage.EMPTY, *everything())
+    fewer = after(
+        replace(image, tokens=MetadataImage.EMPTY.tokens, scram=MetadataImage.EMPTY.scram),
+        config_record(ConfigResource(ConfigResourceType.TOPIC, "orders"), "retention.ms", None),
+        config_record(CLUSTER_DEFAULT, "log.cleaner.threads", "3"),
+        quota_record(entity_of({USER: "bob@x"}), "producer_byte_rate", None),
+        quota_record(entity_of({USER: "bob@x"}), "request_percentage", 3.0),
+        VersionedRecord(RemoveAccessControlEntryRecord(id=acls.rule_id(rule("pay"))), 0),
+        acl_record(acls.rule_id(rule("new")), rule("new")),
+        acl_record(acls.rule_id(rule("new", PatternType.PREFIXED)), rule("new", PatternType.PREFIXED)),
+    )
+    for before, now in ((MetadataImage.EMPTY, image), (image, fewer), (fewer, image), (image, MetadataImage.EMPTY)):
+        znodes = Znodes()
+        rules = projected(znodes, RulesByPattern(), MetadataImage.EMPTY, before)
+        known = replace(before, topics=now.topics, producer_ids=now.producer_ids)  # these are not told this way
+        if before.topics == MetadataImage.EMPTY.topics:
+            known = after(known, config_record(ConfigResource(ConfigResourceType.TOPIC, "orders"), "retention.ms", "5"))
+        znodes.told.clear()
+        projected(znodes, rules, before, now)
+        for place, data in znodes.told:
+            known = after(known, *read_again(znodes, known, rules, Znode(f"{place}0000000001", data)))
+        if now.topics == MetadataImage.EMPTY.topics:
+            known = after(
+                known, config_record(ConfigResource(ConfigResourceType.TOPIC, "orders"), "retention.ms", None)
+            )
+        assert known == now
+
+
+def read_again(znodes: Znodes, known: MetadataImage, rules: RulesByPattern, told: Znode) -> list[VersionedRecord]:
+    if told.path.startswith(notifications.CONFIG_CHANGE):
+        path = notifications.changed_configs(told)
+        return list(config_update(known, path, znodes.tree().at(f"/config/{path}"), Backwards()))
+    if told.path.startswith(notifications.TOKEN_CHANGE):
+        token_id = told.data.decode()
+        return list(token_update(known, token_id, znodes.tree().at(tokens.path(token_id))))
+    pattern = acls.notified(told)
+    return list(rules_update(rules, pattern, znodes.tree().at(acls.path(pattern))))
 
 
 def test_what_was_told_is_understood() -> None:

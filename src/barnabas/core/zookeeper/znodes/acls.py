@@ -166,6 +166,10 @@ class RulesByPattern:
                 found = found.delete(pattern)
         return RulesByPattern(found), frozenset(touched)
 
+    def ids_of(self, pattern: ResourcePattern) -> frozenset[Uuid]:
+        """Give the ids of the rules for a pattern."""
+        return frozenset(self.by_pattern.get(pattern, Map()))
+
     def of(self, pattern: ResourcePattern) -> list[AclBinding]:
         """Give the rules for a pattern, in the order of their ids."""
         return [binding for _, binding in sorted(self.by_pattern.get(pattern, Map()).items())]

@@ -17,7 +17,7 @@ USERS: Final = f"{CONFIG}/users"
 CLIENTS: Final = f"{CONFIG}/clients"
 IPS: Final = f"{CONFIG}/ips"
 _KINDS: Final = {"users": USER, "clients": CLIENT_ID, "ips": IP}
-_MECHANISMS: Final = tuple(m for m in ScramMechanism if m is not ScramMechanism.UNKNOWN)
+MECHANISMS: Final = tuple(m for m in ScramMechanism if m is not ScramMechanism.UNKNOWN)
 _WHOLE: Final = ("producer_byte_rate", "consumer_byte_rate", "connection_creation_rate")
 """Quotas that Kafka takes for whole numbers, and writes without a decimal point."""
 
@@ -48,19 +48,27 @@ def holdings(image: MetadataImage, quota_entity: QuotaEntity) -> bytes:
     found = {key: _number(key, value) for key, value in sorted(image.client_quotas.get(quota_entity).items())}
     match quota_entity:
         case (EntityPart(type="user", name=str(name)),):
-            for mechanism in _MECHANISMS:
+            for mechanism in MECHANISMS:
                 credential = image.scram.get(mechanism, name)
                 if credential is not None:
                     found[mechanism.mechanism_name] = _credential_text(credential)
     return properties(found)
 
 
+def entity_at(znode: Znode) -> QuotaEntity:
+    """Give the entity that a znode's path stands for; ZnodeError when it stands for none."""
+    parts = znode.path.removeprefix(f"{CONFIG}/").split("/")
+    if len(parts) not in (2, 4) or any(kind not in _KINDS for kind in parts[::2]):
+        raise ZnodeError(znode.path, "no entity has such a path")
+    return entity_of({_KINDS[kind]: entity_name(name) for kind, name in zip(parts[::2], parts[1::2], strict=True)})
+
+
 def records(znode: Znode) -> Iterator[VersionedRecord]:
     """Give the records for what is set in a znode below `/config/users`, `clients` or `ips`."""
-    quota_entity = _entity_at(znode)
+    quota_entity = entity_at(znode)
     names = {part.type: part.name for part in quota_entity}
     found = read_properties(znode)
-    for mechanism in _MECHANISMS:
+    for mechanism in MECHANISMS:
         text = found.pop(mechanism.mechanism_name, None)
         name = names.get(USER)
         if text is not None and name is not None and len(names) == 1:
@@ -70,13 +78,6 @@ def records(znode: Znode) -> Iterator[VersionedRecord]:
             yield quota_record(quota_entity, key, float(text))
         except ValueError:
             raise ZnodeError(znode.path, f"{key} is not a number") from None
-
-
-def _entity_at(znode: Znode) -> QuotaEntity:
-    parts = znode.path.removeprefix(f"{CONFIG}/").split("/")
-    if len(parts) not in (2, 4) or any(kind not in _KINDS for kind in parts[::2]):
-        raise ZnodeError(znode.path, "no entity has such a path")
-    return entity_of({_KINDS[kind]: entity_name(name) for kind, name in zip(parts[::2], parts[1::2], strict=True)})
 
 
 def _number(key: str, value: float) -> str:
