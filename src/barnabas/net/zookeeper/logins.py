@@ -5,13 +5,16 @@ DIGEST-MD5 (RFC 2831) is ZooKeeper's default and old; run it over TLS, or use Ke
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 from puresasl import QOP, SASLError, SASLProtocolException
 from puresasl.client import SASLClient
 
 from barnabas.core.sasl.exchange import AuthenticationError, ClientMechanism
+from barnabas.core.sasl.mechanisms.gssapi import NAME as GSSAPI
+from barnabas.net.kerberos_logins import SERVICE, KerberosLogins, kerberos_logins
 
 DIGEST_MD5: Final = "DIGEST-MD5"
 _SERVICE: Final = "zookeeper"
@@ -59,11 +62,35 @@ class DigestLogin:
         return _Digest(self.username, self.password)
 
 
+@dataclass(frozen=True, slots=True)
+class KerberosLogin:
+    """A principal with keys, or with a ticket that somebody else gets; both are renewed before they end."""
+
+    who: str
+    logins: KerberosLogins
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """Read the options of Krb5LoginModule, of them `serviceName`; ConfigError when they name no login."""
+        who = options.get("principal") or f"the ticket in {options.get('ticketCache', 'the cache of the user')}"
+        return cls(f"{GSSAPI}, {who}", kerberos_logins({SERVICE: options["serviceName"]}, options))
+
+    @property
+    def remedy(self) -> str:
+        """See Login."""
+        return "that the principal is one of ZooKeeper's realm, and the servers' keys are those that the KDC knows"
+
+    async def begin(self, host: str) -> ClientMechanism:
+        """See Login."""
+        return await self.logins.mechanism(host)
+
+
 class _Digest:
     def __init__(self, username: str, password: str) -> None:
         self._client = SASLClient(
             _DIGEST_HOST, _SERVICE, DIGEST_MD5, username=username, password=password, qops=(QOP.AUTH,)
         )
+        self._answered = False
 
     def first(self) -> bytes:
         return b""
@@ -73,6 +100,9 @@ class _Digest:
             answer: bytes | None = self._client.process(challenge)
         except (SASLError, SASLProtocolException, AttributeError, ValueError) as e:
             raise AuthenticationError(f"{DIGEST_MD5}: {e}") from None
+        if self._answered and not self.complete:  # else one would answer for ever
+            raise AuthenticationError(f"{DIGEST_MD5}: the server has not shown that it knows the password")
+        self._answered = True
         return answer
 
     @property

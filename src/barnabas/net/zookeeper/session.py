@@ -61,7 +61,7 @@ class Session:
 
     async def connection(self) -> Connection:
         """Give the connection of the moment, waiting for one; SessionExpiredError when the session ends meanwhile."""
-        if self._connection is not None:
+        if self._connection is not None and not self._connection.lost.done():
             return self._connection
         if self.closed:
             raise ClosedError
@@ -79,11 +79,9 @@ class Session:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
                 continue
             pause_s = _FIRST_PAUSE_S
-            try:
-                await self._keep(connection)
-            finally:
-                self._last_zxid = max(self._last_zxid, connection.last_zxid)
-                self._connection = None
+            await self._keep(connection)
+            self._last_zxid = max(self._last_zxid, connection.last_zxid)
+            self._connection = None
             self._became(SessionState.SUSPENDED, connection.lost.result())
 
     async def close(self) -> None:
