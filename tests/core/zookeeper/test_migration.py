@@ -205,12 +205,6 @@ def test_the_first_line_of_a_path_counts() -> None:
     assert read(text)[1] == {"/": Before("/", OPEN_ACLS)}
 
 
-def test_a_line_that_was_cut_off_is_left_out() -> None:
-    text = header_line(HEADER) + before_line(ENTRIES[0]) + before_line(ENTRIES[1])
-    for cut in range(len(header_line(HEADER) + before_line(ENTRIES[0])), len(text)):
-        assert read(text[:cut])[1] == {"/": ENTRIES[0]}
-
-
 @pytest.mark.parametrize(
     "text", ["", "{}\n", "hello\n", "[1]\n", '{"undo":2,"chroot":"","cluster":"","zookeeper.acl":"secure"}\n']
 )

@@ -9,7 +9,8 @@ import pytest
 
 from tests.peers.kafka_zookeeper import ZooKeeperBroker, kafkas_migration
 from tests.peers.zookeeper import ZooKeeper
-from tests.zookeeper.migration.conftest import Migration, acls_of
+from tests.zookeeper.migration.conftest import Migration
+from tests.zookeeper.migration.trees import acls_of
 from tests.zookeeper.migration.workload import use_everything
 
 pytestmark = pytest.mark.peer

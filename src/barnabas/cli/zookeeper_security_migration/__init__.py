@@ -59,8 +59,10 @@ def command(
     this with secure. To open it, restart them with zookeeper.set.acl=false, then run this with unsecure.
 
     The login is the brokers' own: KAFKA_OPTS=-Djava.security.auth.login.config=FILE with a section Client, or a TLS key
-    by --zk-tls-config-file. How long to wait say --zookeeper.session.timeout and --zookeeper.connection.timeout. Before the first change, an undo file keeps every ACL that is going to change. An
-    interrupted run is completed by running it again; with the same --undo-file its undo file stays one.
+    by --zk-tls-config-file. --zookeeper.session.timeout and --zookeeper.connection.timeout say how long to wait.
+
+    Before the first change, an undo file keeps every ACL that is going to change. An interrupted run is completed by
+    running it again; with the same --undo-file its undo file stays one.
 
     Exit code 0 when all is as wanted, 1 when not, 2 when the words are not understood.
 

@@ -19,6 +19,7 @@ from barnabas.core.zookeeper.migration_checks import (
     names_host,
     out_of_reach,
     standing_open,
+    whose,
 )
 from barnabas.core.zookeeper.paths import COME_AND_GO
 from barnabas.core.zookeeper.security import ZnodeAcls
@@ -73,9 +74,11 @@ def obstacles(seen: Survey, changes: Sequence[Change], target: Target, *, revoke
     """Give what forbids to begin; nothing has been changed yet. revoke: whether others may lose their rights."""
     beyond = sorted({*seen.refused, *out_of_reach(changes, seen.ours)})
     if beyond:
+        owners = sorted(whose(seen.found, beyond))
         yield (
-            f"{_ours(seen.ours)} may not change the ACLs of {len(beyond)} znodes: {named(beyond)}. Log in as the one "
-            "who owns them, or have it grant you rights with --grant."
+            f"{_ours(seen.ours)} may not change the ACLs of {len(beyond)} znodes: {named(beyond)}. "
+            f"{f'They are of {named(list(map(str, owners)))}. ' if owners else ''}{_remedy(owners)}"
+            "Log in as the one who owns them, or have it grant you rights with --grant."
         )
         return
     if is_nobody_elses(target):
@@ -86,7 +89,7 @@ def obstacles(seen: Survey, changes: Sequence[Change], target: Target, *, revoke
     for lost in () if revoke else lock_outs(changes, target):
         yield (
             f"{lost.who} would be locked out of {lost.count} znodes that it may change now, {lost.path} among them; "
-            f"the new owner would be {_ours(seen.ours)}. {_remedy(lost.who)}Keep it in with --grant {lost.who}, or "
+            f"the new owner would be {_ours(seen.ours)}. {_remedy([lost.who])}Keep it in with --grant {lost.who}, or "
             "take its rights on purpose with --revoke-others."
         )
 
@@ -127,8 +130,8 @@ def _flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _remedy(who: ZnodeId) -> str:
-    return f"{_STRIP} " if names_host(who) else ""
+def _remedy(others: Iterable[ZnodeId]) -> str:
+    return f"{_STRIP} " if any(map(names_host, others)) else ""
 
 
 def named(names: Sequence[str]) -> str:

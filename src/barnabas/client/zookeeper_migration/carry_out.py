@@ -18,7 +18,7 @@ from barnabas.core.zookeeper.errors import (
 from barnabas.core.zookeeper.migration import Change, Make, Remove, SetAcls
 from barnabas.net.zookeeper.client import ZooKeeperClient
 
-_TRIES: Final = 10
+_TRIES: Final = 5
 """Of one call. Each waits for a connection as long as the client does: a call that fails so often meets an ensemble
 that is down."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.net.zookeeper.settings import ZooKeeperSettings
 
 _CLUSTER_ID: Final = "/cluster/id"
-_TREES_LOOKED_INTO: Final = 50
+_TREES_LOOKED_INTO: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,9 @@ async def other_trees(settings: ZooKeeperSettings) -> list[str]:
     """Give the chroots of the ensemble that look like Kafka's: what may have been meant."""
     async with ZooKeeperClient(replace(settings, chroot="")) as zk:
         tops = [child(ROOT, name) for name in sorted(await _names(zk, ROOT))]
-        looked = [(path, await _names(zk, path)) for path in [ROOT, *tops[:_TREES_LOOKED_INTO]]]
-        return list(kafka_trees(looked))
+        paths = [ROOT, *tops[:_TREES_LOOKED_INTO]]
+        names = await asyncio.gather(*(_names(zk, path) for path in paths))
+        return list(kafka_trees(zip(paths, names, strict=True)))
 
 
 async def _names(zk: ZooKeeperClient, path: str) -> Sequence[str]:

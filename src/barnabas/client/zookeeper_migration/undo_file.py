@@ -30,16 +30,23 @@ def write_undo_file(path: Path, header: UndoHeader, entries: Iterable[Before]) -
     """
     try:
         if not path.exists():
-            return _begin(path, header, list(entries))
-        return _go_on(path, header, entries)
+            lines = [header_line(header), *map(before_line, entries)]
+            _put(path, "".join(lines))
+            return len(lines) - 1
+        its, kept = read_undo_file(path)
+        if its != header:
+            raise UndoFileError(f"{path}: is of another run, {_told(its)}; this is {_told(header)}. Name another file")
+        more = [before_line(one) for one in entries if one.path not in kept]
+        _put(path, "".join([path.read_text(encoding="utf-8"), *more]))
+        return len(more)
     except OSError as e:
         raise UndoFileError(f"{path}: {e.strerror or e}") from None
 
 
-def _begin(path: Path, header: UndoHeader, entries: list[Before]) -> int:
+def _put(path: Path, text: str) -> None:
     work = path.with_name(f"{path.name}.new")
     with os.fdopen(os.open(work, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(header_line(header) + "".join(map(before_line, entries)))
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     work.rename(path)
@@ -48,21 +55,6 @@ def _begin(path: Path, header: UndoHeader, entries: list[Before]) -> int:
         os.fsync(folder)
     finally:
         os.close(folder)
-    return len(entries)
-
-
-def _go_on(path: Path, header: UndoHeader, entries: Iterable[Before]) -> int:
-    its, kept = read_undo_file(path)
-    if its != header:
-        raise UndoFileError(f"{path}: is of another run, {_told(its)}; this one is {_told(header)}. Name another file")
-    more = [one for one in entries if one.path not in kept]
-    with path.open("r+b") as file:
-        file.truncate(path.read_bytes().rfind(b"\\n") + 1)  # a line that was cut off
-        file.seek(0, os.SEEK_END)
-        file.write("".join(map(before_line, more)).encode())
-        file.flush()
-        os.fsync(file.fileno())
-    return len(more)
 
 
 def _told(header: UndoHeader) -> str:

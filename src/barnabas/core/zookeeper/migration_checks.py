@@ -59,6 +59,12 @@ def out_of_reach(changes: Iterable[Change], ours: Sequence[ZnodeId]) -> list[str
     return [one.path for one in changes if isinstance(one, SetAcls) and not may_administer(ours, one.before)]
 
 
+def whose(found: Iterable[Znode], paths: Iterable[str]) -> set[ZnodeId]:
+    """Give who has rights by their name on some of the paths."""
+    wanted = set(paths)
+    return {who for znode in found if znode.path in wanted for who in holders(znode.acls)}
+
+
 def missing_roots(found: Iterable[Znode]) -> list[str]:
     """Give the covered tops that are not there: one or two are usual, all of them is another chroot than Kafka's."""
     there = {znode.path for znode in found}

@@ -1,7 +1,6 @@
 """An undo file as text: a line of JSON that says what it belongs to, then one for every znode that a run changes.
 
-A run that was interrupted and goes on adds lines. What counts for a path is its first line; a last line that was cut
-off belongs to a change that was never begun.
+A run that was interrupted and goes on adds lines; what counts for a path is its first one.
 """
 
 from __future__ import annotations
@@ -44,11 +43,8 @@ def before_line(was: Before) -> str:
 
 def read(text: str) -> tuple[UndoHeader, dict[str, Before]]:
     """Give what a file says, by path; UndoFileError when it is something else."""
-    lines = text.split("\n")
-    if lines and lines[-1]:
-        lines.pop()  # cut off
     try:
-        first, *rest = (json.loads(line) for line in lines if line)
+        first, *rest = (json.loads(line) for line in text.split("\n") if line)
         header = _header(first)
         return header, _by_path(_before(one) for one in rest)
     except (ValueError, KeyError, TypeError, AttributeError) as e:
