@@ -24,9 +24,12 @@ class KnownZnodes:
     When an operation fails this knowledge is worth nothing any more: read again and begin anew.
     """
 
-    def __init__(self, found: Iterable[Znode]) -> None:
+    def __init__(self, found: Iterable[Znode], there: Iterable[str] = ()) -> None:
+        """found: what was read; there: what is known to be there without having been read."""
         self._versions: dict[str, int] = {}
         self._children: dict[str, set[str]] = {}
+        for path in there:
+            self._made(path, 0)
         for znode in found:
             self._made(znode.path, znode.version)
 
