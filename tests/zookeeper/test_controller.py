@@ -108,6 +108,14 @@ async def nodes(zookeeper: ZooKeeper, chroot: str, *ids: int) -> AsyncIterator[l
         yield found
 
 
+def leaders(image: MetadataImage) -> dict[tuple[str, int], tuple[int, tuple[int, ...], int]]:
+    return {
+        (name, number): (p.leader, p.isr, p.leader_epoch)
+        for name, topic in image.topics.by_name.items()
+        for number, p in topic.partitions.items()
+    }
+
+
 def orders(image: MetadataImage) -> Decision[str]:
     """Make a topic, unless it is there."""
     if "orders" in image.topics.by_name:
@@ -141,9 +149,9 @@ def test_the_next_controller_goes_on_where_the_last_one_was_cut_off(zookeeper: Z
             await first
             assert not one.controller.is_active
             second = group.create_task(two.lead())
-            await two.until(lambda image: set(image.cluster.brokers) == {2})
-            partition = two.image.topics.by_name["orders"].partitions[0]
-            assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 1)
+            await two.until(lambda image: bool(leaders(image)) and leaders(image) != leaders(before))
+            assert leaders(two.image) == {("orders", 0): (2, (2,), 1)}
+            assert set(two.image.cluster.brokers) == {2}
             assert two.image.configs == before.configs
             second.cancel()
 
