@@ -23,14 +23,14 @@ ALL_TOOL = ZnodeAcl(Permission.ALL, "sasl", "tool")
 
 @pytest.mark.parametrize("path", ["/", "/brokers/ids/1", "/controller", "/config/topics/users", "/delegation_token"])
 def test_secured_znodes_are_the_owners_and_readable(path: str) -> None:
-    assert acls_for(path, secure=True, owners=[KAFKA]) == (ALL_KAFKA, READABLE)
+    assert acls_for(path, secure=True, owners=(KAFKA,)) == (ALL_KAFKA, READABLE)
 
 
 @pytest.mark.parametrize(
     "path", ["/config/users", "/config/users/u", "/config/brokers/1", "/delegation_token/tokens/t"]
 )
 def test_secrets_are_the_owners_alone(path: str) -> None:
-    assert acls_for(path, secure=True, owners=[KAFKA]) == (ALL_KAFKA,)
+    assert acls_for(path, secure=True, owners=(KAFKA,)) == (ALL_KAFKA,)
 
 
 def test_whoever_makes_it_owns_it_unless_others_are_named() -> None:
@@ -39,12 +39,12 @@ def test_whoever_makes_it_owns_it_unless_others_are_named() -> None:
 
 
 def test_more_owners_have_the_same_rights_each_once() -> None:
-    assert acls_for("/admin", secure=True, owners=[KAFKA, TOOL, KAFKA]) == (ALL_KAFKA, ALL_TOOL, READABLE)
+    assert acls_for("/admin", secure=True, owners=(KAFKA, TOOL, KAFKA)) == (ALL_KAFKA, ALL_TOOL, READABLE)
 
 
 def test_open_is_open_everywhere_and_consumers_either_way() -> None:
-    assert acls_for("/config/users/u", secure=False, owners=[KAFKA]) == OPEN_ACLS
-    assert acls_for("/consumers", secure=True, owners=[KAFKA]) == OPEN_ACLS
+    assert acls_for("/config/users/u", secure=False, owners=(KAFKA,)) == OPEN_ACLS
+    assert acls_for("/consumers", secure=True, owners=(KAFKA,)) == OPEN_ACLS
 
 
 def test_order_means_nothing() -> None:

@@ -45,7 +45,7 @@ def test_securing_and_opening_reach_every_covered_znode(zookeeper: ZooKeeper, mi
     assert set(acls_of(zookeeper, tree).values()) == {OPEN}
 
 
-NOT_UNDERSTOOD = (
+NOT_UNDERSTOOD: tuple[list[str], ...] = (
     [],
     ["--zookeeper.acl"],
     ["--zookeeper.acl=open"],

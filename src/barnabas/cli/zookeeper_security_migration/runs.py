@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import typer
 import uvloop
 
 from barnabas.cli.errors import CliError
-from barnabas.cli.tables import OutputFormat, progress, show_json
+from barnabas.cli.tables import OutputFormat, Steps, progress, show_json
 from barnabas.client.zookeeper_migration.carry_out import Outcome, carry_out
 from barnabas.client.zookeeper_migration.survey import Survey, cluster_id, other_trees, survey, who_we_are
 from barnabas.client.zookeeper_migration.undo_file import read_undo_file, write_undo_file
@@ -29,6 +30,8 @@ from .connecting import check_login, settings_of
 from .options import Options
 from .report import change_facts, named, obstacles, show_diff, survey_facts, warnings
 
+_TEN: Final = 10
+
 
 def run(options: Options) -> None:
     """Do what was asked for; CliError when it cannot be."""
@@ -43,7 +46,7 @@ async def _migrate(settings: ZooKeeperSettings, options: Options) -> None:
     async with ZooKeeperClient(settings) as zk:
         check_login(zk)
         with progress("znodes looked at") as steps:
-            seen = await survey(zk, steps.advance)
+            seen = await survey(zk, _in_tens(steps))
         await _check_paths(settings, seen, options)
         target = Target(options.secure, (*(seen.ours or (CREATOR,)), *options.grants))
         changes = _changes(seen, target)
@@ -116,7 +119,7 @@ async def _change(
         facts |= {"undo_file": str(options.undo_file)}
     try:
         with progress("znodes changed", len(changes)) as steps:
-            outcome = await carry_out(zk, changes, steps.advance)
+            outcome = await carry_out(zk, changes, _in_tens(steps))
     except ZooKeeperError as e:
         kept = f" with --undo-file {options.undo_file}" if header is not None else ""
         raise CliError(f"Interrupted: {e}. Run the same once more{kept}: it goes on where this one ended.") from None
@@ -139,6 +142,17 @@ def _show_dry_run(changes: Sequence[Change], facts: dict[str, Any], options: Opt
         return
     show_diff(changes)
     typer.echo(f"{len(changes)} znodes would change." if changes else "Nothing to do: all is so already.")
+
+
+def _in_tens(steps: Steps) -> Callable[[int], None]:
+    """Give what counts for a bar without drawing it for every one of many thousands."""
+    left = itertools.count(1)
+
+    def counted(count: int) -> None:
+        if next(left) % _TEN == 0:
+            steps.advance(_TEN * count)
+
+    return counted
 
 
 def _warn(text: str) -> None:

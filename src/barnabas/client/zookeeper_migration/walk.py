@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError
 from barnabas.core.zookeeper.migration import Znode
 from barnabas.core.zookeeper.paths import child
+from barnabas.core.zookeeper.security import ZnodeAcls
 from barnabas.net.zookeeper.client import ZooKeeperClient
 
 T = TypeVar("T")
@@ -40,11 +41,12 @@ async def read_trees(zk: ZooKeeperClient, roots: Iterable[str], counted: Counted
 
 async def _read(zk: ZooKeeperClient, paths: Iterable[str], counted: Counted, *, below: bool) -> Read:
     seen = Read()
+    kept: dict[ZnodeAcls, ZnodeAcls] = {}  # many znodes, few ACLs: each is held once
 
     async def one(path: str) -> Iterable[str]:
         try:
             acls, stat = await zk.acls(path)
-            seen.found.append(Znode(path, acls, stat))
+            seen.found.append(Znode(path, kept.setdefault(acls, acls), stat))
             names = await zk.children(path) if below and stat.children else []
         except NoNodeError:
             return ()

@@ -76,19 +76,15 @@ def plan(found: Iterable[Znode], target: Target) -> list[Change]:
     found: `/` and all at or below the tops that are covered.
     """
     by_path = {znode.path: znode for znode in found}
-    changes: list[Change] = [_change(znode, target) for znode in by_path.values() if _differs(znode, target)]
+    changes: list[Change] = []
+    for znode in by_path.values():
+        wanted = target.acls(znode.path)
+        if znode.is_left_empty:
+            changes.append(Remove(znode.path, znode.acls, znode.stat.version))
+        elif not same(znode.acls, wanted):
+            changes.append(SetAcls(znode.path, znode.acls, wanted))
     missing = (path for path in CREATED_ROOTS if path not in by_path)
     return changes + [Make(path, target.acls(path)) for path in missing]
-
-
-def _differs(znode: Znode, target: Target) -> bool:
-    return znode.is_left_empty or not same(znode.acls, target.acls(znode.path))
-
-
-def _change(znode: Znode, target: Target) -> Change:
-    if znode.is_left_empty:
-        return Remove(znode.path, znode.acls, znode.stat.version)
-    return SetAcls(znode.path, znode.acls, target.acls(znode.path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ Asked of the same znodes that the plan is made from, so that the answers are tho
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from barnabas.core.zookeeper.migration import Change, SetAcls, Target, Znode
 from barnabas.core.zookeeper.paths import ROOT, SECURE_ROOTS, is_covered, parent
-from barnabas.core.zookeeper.security import holders, is_open, is_super, may_administer
+from barnabas.core.zookeeper.security import ZnodeAcls, holders, is_open, is_super, may_administer
 from barnabas.core.zookeeper.values import ZnodeId
 
 BROKER_IDS: Final = "/brokers/ids"
@@ -36,12 +36,20 @@ def lock_outs(changes: Iterable[Change], target: Target) -> list[LockOut]:
     """
     counted: Counter[ZnodeId] = Counter()
     example: dict[ZnodeId, str] = {}
-    for change in changes:
-        if isinstance(change, SetAcls) and target.secure:
-            for who in holders(change.before) - set(target.owners):
-                counted[who] += 1
-                example.setdefault(who, change.path)
+    for acls, paths in _by_acls(changes).items() if target.secure else ():
+        for who in holders(acls) - set(target.owners):
+            counted[who] += len(paths)
+            example.setdefault(who, paths[0])
     return [LockOut(who, example[who], count) for who, count in counted.most_common()]
+
+
+def _by_acls(changes: Iterable[Change]) -> dict[ZnodeAcls, list[str]]:
+    """Give the paths whose ACL changes by the ACL that they have: many znodes, few ACLs."""
+    paths: defaultdict[ZnodeAcls, list[str]] = defaultdict(list)
+    for change in changes:
+        if isinstance(change, SetAcls):
+            paths[change.before].append(change.path)
+    return paths
 
 
 def is_nobody_elses(target: Target) -> bool:
@@ -56,7 +64,7 @@ def names_host(who: ZnodeId) -> bool:
 
 def out_of_reach(changes: Iterable[Change], ours: Sequence[ZnodeId]) -> list[str]:
     """Give the paths whose ACL these ids may not change."""
-    return [one.path for one in changes if isinstance(one, SetAcls) and not may_administer(ours, one.before)]
+    return [path for acls, paths in _by_acls(changes).items() if not may_administer(ours, acls) for path in paths]
 
 
 def whose(found: Iterable[Znode], paths: Iterable[str]) -> set[ZnodeId]:

@@ -15,6 +15,7 @@ from barnabas.core.zookeeper.security import ZnodeAcls
 from barnabas.core.zookeeper.values import Permission, ZnodeAcl
 
 _VERSION: Final = 1
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 class UndoFileError(ValueError):
@@ -78,4 +79,4 @@ def _entry(acl: ZnodeAcl) -> list[Any]:
 
 
 def _line(value: dict[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
+    return _JSON.encode(value) + "\n"

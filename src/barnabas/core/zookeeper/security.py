@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from barnabas.core.zookeeper.paths import CONSUMERS, is_secret
@@ -13,7 +14,7 @@ CREATOR: Final = ZnodeId("auth", "")
 ZnodeAcls = tuple[ZnodeAcl, ...]
 
 
-def acls_for(path: str, *, secure: bool, owners: Iterable[ZnodeId] = (CREATOR,)) -> ZnodeAcls:
+def acls_for(path: str, *, secure: bool, owners: tuple[ZnodeId, ...] = (CREATOR,)) -> ZnodeAcls:
     """Give the ACL of a znode, in the order in which Kafka 3.9 stores it.
 
     secure: `zookeeper.set.acl`. owners: who gets all rights; whoever makes it unless others are named. Everybody may
@@ -21,13 +22,18 @@ def acls_for(path: str, *, secure: bool, owners: Iterable[ZnodeId] = (CREATOR,))
     """
     if not secure or path == CONSUMERS:
         return OPEN_ACLS
+    return _strict(owners, is_secret(path))
+
+
+@lru_cache(maxsize=16)
+def _strict(owners: tuple[ZnodeId, ...], secret: bool) -> ZnodeAcls:
     strict = tuple(ZnodeAcl(Permission.ALL, who.scheme, who.id) for who in dict.fromkeys(owners))
-    return strict if is_secret(path) else (*strict, READABLE)
+    return strict if secret else (*strict, READABLE)
 
 
 def same(one: ZnodeAcls, other: ZnodeAcls) -> bool:
     """Say whether two ACLs allow the same: their order means nothing."""
-    return one == other or (len(one) > 1 and frozenset(one) == frozenset(other))
+    return one is other or one == other or (len(one) > 1 and frozenset(one) == frozenset(other))
 
 
 def is_open(acls: Iterable[ZnodeAcl]) -> bool:
