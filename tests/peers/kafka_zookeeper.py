@@ -67,10 +67,10 @@ class ZooKeeperBroker:
         """Give host and port for clients."""
         return f"{HOST}:{self.port}"
 
-    def client_config(self) -> ClientConfig:
-        """Give the settings of a client that is `admin`."""
+    def client_config(self, *others: ZooKeeperBroker) -> ClientConfig:
+        """Give the settings of a client that is `admin`. others: more brokers to begin at."""
         return ClientConfig.from_properties({
-            "bootstrap.servers": self.bootstrap,
+            "bootstrap.servers": ",".join(one.bootstrap for one in (self, *others)),
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": f'{_PLAIN} required username="{ADMIN}" password="{ADMIN_PASSWORD}";',
