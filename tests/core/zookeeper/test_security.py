@@ -71,5 +71,12 @@ def test_who_may_change_an_acl() -> None:
     assert not may_administer([TOOL], (ALL_KAFKA, READABLE))
     assert not may_administer([TOOL], (ZnodeAcl(Permission.WRITE, "sasl", "tool"),))
     assert may_administer([ZnodeId("sasl", "super")], (ALL_KAFKA,))
-    assert is_super([KAFKA, ZnodeId("super", "")])
-    assert not is_super([KAFKA])
+    by_key = ZnodeAcl(Permission.ALL, "x509", "CN=broker")
+    assert not may_administer([ZnodeId("sasl", "super")], (by_key, READABLE))
+    assert may_administer([ZnodeId("super", "")], (by_key, READABLE))
+
+
+def test_who_is_super() -> None:
+    assert is_super(ZnodeId("super", ""))
+    assert is_super(ZnodeId("sasl", "super"))
+    assert not is_super(KAFKA)

@@ -11,6 +11,7 @@ from barnabas.client.zookeeper_migration.walk import read_trees
 from barnabas.core.zookeeper.paths import ROOT
 from barnabas.core.zookeeper.values import OPEN_ACLS, Create
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.settings import ZooKeeperSettings
 from tests.peers.zookeeper import ZooKeeper
 
 T = TypeVar("T")
@@ -20,13 +21,15 @@ PARTITIONS = 50
 
 def acls_of(zookeeper: ZooKeeper, chroot: str = "") -> dict[str, str]:
     """Give the ACL of every path below a chroot, itself included, as text."""
+    return asyncio.run(read_acls(zookeeper.settings("super", chroot)))
 
-    async def read(zk: ZooKeeperClient) -> dict[str, str]:
+
+async def read_acls(settings: ZooKeeperSettings) -> dict[str, str]:
+    """Give the same as somebody else, who has to have the right to read all."""
+    async with ZooKeeperClient(settings) as zk:
         seen = await read_trees(zk, [ROOT], lambda _: None)
         assert not seen.refused
         return {one.path: ", ".join(map(str, one.acls)) for one in seen.found}
-
-    return ask(zookeeper, read, chroot, "super")
 
 
 def ask(
@@ -41,7 +44,7 @@ def ask(
     return asyncio.run(with_client())
 
 
-def plant(zookeeper: ZooKeeper, chroot: str, topics: int = 1) -> None:
+def plant(zookeeper: ZooKeeper, chroot: str, topics: int = 1, user: str | None = "kafka") -> None:
     """Make a stopped cluster's tree, all of it open, with some topics of `PARTITIONS` partitions: 2 znodes each."""
 
     async def make(zk: ZooKeeperClient) -> None:
@@ -50,7 +53,7 @@ def plant(zookeeper: ZooKeeper, chroot: str, topics: int = 1) -> None:
         while batch := list(islice(paths, _BATCH)):
             await zk.multi([Create(path, data, OPEN_ACLS) for path, data in batch])
 
-    ask(zookeeper, make, chroot)
+    ask(zookeeper, make, chroot, user)
 
 
 def _paths(topics: int) -> Iterator[tuple[str, bytes | None]]:

@@ -54,7 +54,7 @@ def _by_acls(changes: Iterable[Change]) -> dict[ZnodeAcls, list[str]]:
 
 def is_nobody_elses(target: Target) -> bool:
     """Say whether the wanted owners are ZooKeeper's super user alone, whom no broker logs in as."""
-    return target.secure and is_super(target.owners) and all(is_super([who]) for who in target.owners)
+    return target.secure and all(map(is_super, target.owners))
 
 
 def names_host(who: ZnodeId) -> bool:

@@ -11,6 +11,7 @@ from barnabas.core.zookeeper.values import ANYONE, OPEN_ACLS, READABLE, Permissi
 
 CREATOR: Final = ZnodeId("auth", "")
 """Whoever asks: ZooKeeper puts every id in its place that the session has logged in with."""
+_SASL_SUPER: Final = ZnodeId("sasl", "super")
 ZnodeAcls = tuple[ZnodeAcl, ...]
 
 
@@ -46,11 +47,20 @@ def holders(acls: Iterable[ZnodeAcl]) -> set[ZnodeId]:
     return {acl.who for acl in acls if acl.who != ANYONE and acl.permissions & ~Permission.READ}
 
 
-def is_super(ours: Sequence[ZnodeId]) -> bool:
-    """Say whether ZooKeeper lets these ids pass every ACL."""
-    return any(who.scheme == "super" or who == ZnodeId("sasl", "super") for who in ours)
+def is_super(who: ZnodeId) -> bool:
+    """Say whether it is ZooKeeper's own super user, whom no broker logs in as."""
+    return who.scheme == "super" or who == _SASL_SUPER
 
 
 def may_administer(ours: Sequence[ZnodeId], acls: Iterable[ZnodeAcl]) -> bool:
-    """Say whether these ids may change the ACL of a znode that has this one."""
-    return is_super(ours) or any(acl.permissions & Permission.ADMIN and acl.who in (ANYONE, *ours) for acl in acls)
+    """Say whether these ids may change the ACL of a znode that has this one.
+
+    The SASL user `super` is taken for everybody who has a name by SASL, and for nobody else.
+    """
+    if any(who.scheme == "super" for who in ours):
+        return True
+    return any(
+        acl.permissions & Permission.ADMIN
+        and (acl.who in (ANYONE, *ours) or (acl.scheme == _SASL_SUPER.scheme and _SASL_SUPER in ours))
+        for acl in acls
+    )
