@@ -15,7 +15,6 @@ class Gate:
         self._target = target
         (self.port,) = free_ports(1)
         self._server: asyncio.Server | None = None
-        self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers = asyncio.Event()
         self._answers.set()
@@ -43,12 +42,12 @@ class Gate:
 
     async def cut(self) -> None:
         """End all connections."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         self._answers.set()
-        for pair in tuple(self._pairs):
-            for writer in pair:
-                writer.transport.abort()
-        while self._tasks:
-            await asyncio.wait(tuple(self._tasks))
 
     def keep_answers(self) -> None:
         """Have nothing of what the server says come through, until the connections are cut."""
@@ -61,16 +60,14 @@ class Gate:
         self.passed += 1
         try:
             server_reader, server_writer = await asyncio.open_connection(HOST, self._target)
-            self._pairs.add(pair := (writer, server_writer))
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._pass(reader, server_writer, None))
                     group.create_task(self._pass(server_reader, writer, self._answers))
             finally:
-                self._pairs.discard(pair)
                 server_writer.transport.abort()
-        except OSError:
-            pass  # the server is down
+        except (OSError, asyncio.CancelledError):
+            pass  # the server is down, or the connection is cut
         finally:
             writer.transport.abort()
             self._tasks.discard(task)

@@ -27,11 +27,15 @@ class Seen:
 
     async def until(self, state: SessionState, count: int = 1) -> SessionEvent:
         """Wait until there have been so many of a state, and give the last of these."""
-        await self.until_true(lambda: self.states.count(state) >= count)
+        await self._until(lambda: self.states.count(state) >= count)
         return [event for event in self.events if event.state is state][count - 1]
 
-    async def until_true(self, ask: Callable[[], bool]) -> None:
-        """Wait until it is so, asking at each event."""
+    async def after(self, known: int, *states: SessionState) -> SessionEvent:
+        """Wait for one of the states that comes after so many events, and give it."""
+        await self._until(lambda: any(state in states for state in self.states[known:]))
+        return next(event for event in self.events[known:] if event.state in states)
+
+    async def _until(self, ask: Callable[[], bool]) -> None:
         async with asyncio.timeout(LIMIT_S):
             while not ask():
                 self._news.clear()

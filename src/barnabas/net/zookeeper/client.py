@@ -15,7 +15,6 @@ from barnabas.core.zookeeper.errors import (
     ConnectionLossError,
     NodeExistsError,
     NoNodeError,
-    RequestRefusedError,
     ZooKeeperError,
 )
 from barnabas.core.zookeeper.values import (
@@ -213,12 +212,12 @@ class ZooKeeperClient:
                 connection = await session.connection()
         except TimeoutError:
             raise session.why_not_connected() from None
+        except ZooKeeperError as e:
+            raise type(e)(path, e.detail) from None
         try:
             return await connection.ask(request, accepted)
-        except RequestRefusedError as e:
-            raise RequestRefusedError(path, e.detail) from None
         except ZooKeeperError as e:
-            raise type(e)(path) from None
+            raise type(e)(path, e.detail) from None
 
     @staticmethod
     def _watching(add: Callable[[str, Watch], None], whole: str, watch: Watch) -> Accepted:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 from collections.abc import Callable
 from typing import Final
 
 import structlog
 from kazoo.protocol.serialization import SASL, Close, Connect, Ping
 
-from barnabas.core.sasl.exchange import AuthenticationError
+from barnabas.core.sasl.exchange import AuthenticationError, ClientMechanism
 from barnabas.core.zookeeper.errors import (
     AuthFailedError,
     ClosedError,
@@ -26,7 +27,6 @@ from barnabas.core.zookeeper.errors import (
 )
 from barnabas.core.zookeeper.values import SessionEvent, SessionState
 from barnabas.net.zookeeper.connection import Connection
-from barnabas.net.zookeeper.logins import Login
 from barnabas.net.zookeeper.settings import ZooKeeperSettings
 from barnabas.net.zookeeper.watches import Watches
 
@@ -53,10 +53,13 @@ class Session:
         self._timeout_ms = settings.session_timeout_ms
         self._last_zxid = 0
         self._failed = ""
+        self._logged = ""
+        self._refused_at = 0.0
+        """When the login was first refused since the last connection; 0 for never."""
         self.id = 0
         self.closed = False
         self.login_failure = ""
-        """Why ZooKeeper does not know us on this connection, or did not let us in at the last try; else empty."""
+        """Why ZooKeeper does not know us on this connection, or did not let us in when last asked; else empty."""
         self.started: asyncio.Future[None] = self._loop.create_future()
 
     async def connection(self) -> Connection:
@@ -111,83 +114,114 @@ class Session:
         """Try each server once."""
         servers = list(self._settings.servers)
         random.shuffle(servers)
-        refusal: AuthFailedError | None = None
+        refusal: ZooKeeperError | None = None
         for host, port in servers:
-            limit_s = max(self._timeout_ms / 1000 / len(servers), _LEAST_CONNECT_S)
             try:
-                async with asyncio.timeout(limit_s):
-                    return await self._connect_to(host, port)
+                return await self._connect_to(host, port)
             except AuthFailedError as e:
                 refusal = e
                 self._login_failed(e.detail)
             except SessionExpiredError:
-                self._expired()
-            except TimeoutError:
-                self._failed = f"{host}:{port} did not answer within {limit_s:g} s"
-            except (OSError, ZooKeeperError) as e:
+                self._expired("ZooKeeper has ended it")
+            except (OSError, ZooKeeperError) as e:  # TimeoutError is one of the former
                 self._failed = f"{host}:{port}: {e}"
+                if isinstance(e, ssl.SSLCertVerificationError):
+                    refusal = ConnectionLossError("", f"the certificate of ZooKeeper is not believed, {self._failed}")
         if refusal is not None and not self.started.done():
             self.started.set_exception(refusal)
         return None
 
     async def _connect_to(self, host: str, port: int) -> Connection:
+        exchange = await self._begin_login(host)
         tls = None if self._settings.tls is None else self._settings.tls.context
-        connection = await Connection.open(host, port, tls, self._watches.fire)
+        limit_s = max(self._timeout_ms / 1000 / len(self._settings.servers), _LEAST_CONNECT_S)
         try:
-            await self._attach(connection)
-            self.login_failure = await self._log_in(connection, host, port)
-            for request in self._watches.requests(self._last_zxid):
-                await connection.ask(request)
-        except BaseException as e:
-            connection.abort(str(e))
-            await connection.lost
-            raise
+            async with asyncio.timeout(limit_s):
+                connection = await Connection.open(host, port, tls, self._watches.fire)
+                try:
+                    found = await self._attach(connection)
+                    self.login_failure = await self._log_in(connection, exchange, f"{host}:{port}")
+                    for request in self._watches.requests(self._last_zxid):
+                        await connection.ask(request)
+                except BaseException as e:
+                    connection.abort(str(e))
+                    await connection.lost
+                    raise
+        except TimeoutError:
+            raise TimeoutError(f"no answer within {limit_s:g} s") from None
+        self.id, self._password, self._timeout_ms = found.session_id, found.passwd, found.time_out
+        self._connected(connection, f"{host}:{port}")
+        return connection
+
+    def _connected(self, connection: Connection, where: str) -> None:
         self._connection = connection
         if self.login_failure:
             self._login_failed(self.login_failure)
-        self._became(SessionState.CONNECTED, f"{host}:{port}")
+        else:
+            self._logged = ""
+        self._failed = ""
+        self._refused_at = 0.0
+        self._became(SessionState.CONNECTED, where)
         if not self.started.done():
             self.started.set_result(None)
         self._wake(connection)
-        return connection
 
-    async def _attach(self, connection: Connection) -> None:
-        """Take up the session, or a first one; SessionExpiredError when it is gone."""
+    async def _begin_login(self, host: str) -> ClientMechanism | None:
+        """Have what proves us, before anything is said to a server: a session must not live by tries to log in."""
+        login = self._settings.login
+        if login is None:
+            return None
+        try:
+            return await login.begin(host)
+        except AuthenticationError as e:
+            raise AuthFailedError("", f"the login of {login.who} failed: {e.detail}") from None
+        except OSError as e:
+            detail = f"the login of {login.who} cannot be had just now: {e}"
+            self._login_failed(detail)
+            raise ConnectionLossError("", detail) from None
+
+    async def _attach(self, connection: Connection) -> Connect:
+        """Take up the session, or another one; SessionExpiredError when it is gone."""
         asked = self._settings.session_timeout_ms
         found = await connection.hello(Connect(0, self._last_zxid, asked, self.id, self._password, False))
         if found.time_out <= 0:
             raise SessionExpiredError
-        self.id, self._password, self._timeout_ms = found.session_id, found.passwd, found.time_out
+        return found
 
-    async def _log_in(self, connection: Connection, host: str, port: int) -> str:
+    async def _log_in(self, connection: Connection, exchange: ClientMechanism | None, where: str) -> str:
         """Prove who we are; give why the server serves us as nobody, empty when it does not.
 
-        AuthFailedError when it refuses, or there is nothing to prove it with at the moment.
+        AuthFailedError when it refuses us, or does not prove itself.
         """
         login = self._settings.login
-        if login is None:
+        if login is None or exchange is None:
             return ""
-        where = f"{login.who} at ZooKeeper {host}:{port}"
-        answer: bytes | None = None
-        asked = False
+        what = f"the login of {login.who} at ZooKeeper {where}"
+        answer = b"not asked yet"
+        token: bytes | None = exchange.first()
         try:
-            exchange = await login.begin(host)
-            token: bytes | None = exchange.first()
             while not exchange.complete:
-                answer, _ = SASL.deserialize(await connection.ask(SASL(token or b"")), 0)
-                asked = True
-                token = exchange.step(answer or b"")
+                found, _ = SASL.deserialize(await connection.ask(SASL(token or b"")), 0)
+                answer = found or b""
+                token = exchange.step(answer)
         except (AuthFailedError, LoginRequiredError):
-            raise AuthFailedError("", f"the login of {where} was refused; {_remedy(login)}") from None
+            self._end_if_refused_for_long()
+            raise AuthFailedError("", f"{what} was refused; check {login.remedy}, and ZooKeeper's log") from None
         except ConnectionLossError:
-            raise ConnectionLossError("", f"the connection was lost during the login of {where}") from None
+            raise ConnectionLossError("", f"the connection was lost during {what}") from None
         except AuthenticationError as e:
-            if asked and not answer:
-                return f"the login of {where} was not accepted, and we are served as nobody; {_remedy(login)}"
-            raise AuthFailedError("", f"the login of {where} failed: {e.detail}") from None
-        except OSError as e:
-            raise AuthFailedError("", f"the login of {where} cannot be had just now: {e}") from None
+            if answer:
+                raise AuthFailedError("", f"{what} failed: {e.detail}") from None
+            # So answers a server that keeps connections whose login it did not like, or knows of none.
+            return f"{what} was not accepted, and we are served as nobody; check {login.remedy}, and ZooKeeper's log"
         return ""
+
+    def _end_if_refused_for_long(self) -> None:
+        """Give up a session that lives by our tries alone: who waits for its end is to see it."""
+        now = self._loop.time()
+        self._refused_at = self._refused_at or now
+        if self.id and now - self._refused_at > self._timeout_ms / 1000:
+            self._expired("the login was refused for longer than it lasts")
 
     async def _keep(self, connection: Connection) -> None:
         """Ping while nothing else is said; give up a server that says nothing."""
@@ -205,17 +239,16 @@ class Session:
                 connection.abort(f"the server has not answered for {part_s:.1f} s")
                 await connection.lost
 
-    def _expired(self) -> None:
-        self._failed = "the session has expired"
+    def _expired(self, why: str) -> None:
         self._watches.clear()
-        self._became(SessionState.EXPIRED)
+        self._became(SessionState.EXPIRED, why)
         self.id, self._password = 0, _NO_PASSWORD
         self._wake(SessionExpiredError())
 
     def _login_failed(self, detail: str) -> None:
-        if detail != self._failed:
+        if detail != self._logged:
             log.error("the login at ZooKeeper failed", why=detail)
-        self._failed = self.login_failure = detail
+        self._failed = self.login_failure = self._logged = detail
         self._became(SessionState.LOGIN_FAILED, detail)
 
     def _became(self, state: SessionState, detail: str = "") -> None:
@@ -230,7 +263,3 @@ class Session:
                 waiter.set_result(found)
             else:
                 waiter.set_exception(found)
-
-
-def _remedy(login: Login) -> str:
-    return f"check {login.remedy}, and ZooKeeper's log"
