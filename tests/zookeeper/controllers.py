@@ -20,7 +20,7 @@ from barnabas.model.features import MetadataVersion
 from barnabas.model.uuid import Uuid
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.server.zookeeper.broker_channels import BrokerChannels
-from barnabas.server.zookeeper.controller import Surroundings, ZooKeeperController
+from barnabas.server.zookeeper.controller import Publish, Surroundings, Tell, ZooKeeperController
 from barnabas.server.zookeeper.election import Election
 from barnabas.server.zookeeper.layout import make_layout
 from barnabas.server.zookeeper.passwords import PasswordEncoder
@@ -29,6 +29,22 @@ from tests.peers.zookeeper import ZooKeeper
 
 STRICT = partial(acls_for, secure=True)
 LIMIT_S = 60
+
+
+def surroundings(layout: Sequence[str], tell: Tell, publish: Publish) -> Surroundings:
+    """Give what a controller of brokers of 3.9 has at hand."""
+    ids = count(1)
+    return Surroundings(
+        schema=SCHEMA,
+        passwords=PasswordEncoder(lambda key: "password" in key, Password("x")),
+        acls_for=STRICT,
+        level=int(MetadataVersion.IBP_3_9_IV0),
+        listener="INTERNAL",
+        layout=layout,
+        new_uuid=lambda: Uuid(next(ids).to_bytes(16, "big")),
+        tell=tell,
+        publish=publish,
+    )
 
 
 @dataclass
@@ -65,18 +81,7 @@ class Node:
         lost = asyncio.Event()
         seat = await Election(self.zk, self.id, STRICT, lambda: 1).holder(lost)
         assert seat.controller_id == self.id
-        ids = count(1)
-        around = Surroundings(
-            schema=SCHEMA,
-            passwords=PasswordEncoder(lambda key: "password" in key, Password("x")),
-            acls_for=STRICT,
-            level=int(MetadataVersion.IBP_3_9_IV0),
-            listener="INTERNAL",
-            layout=self.layout,
-            new_uuid=lambda: Uuid(next(ids).to_bytes(16, "big")),
-            tell=self.tell,
-            publish=self.publish,
-        )
+        around = surroundings(self.layout, self.tell, self.publish)
         self.controller = ZooKeeperController(self.zk, seat, around)
         await self.controller.lead(self.image, lost)
 

@@ -42,6 +42,8 @@ log = structlog.get_logger("kafka.controller")
 
 R = TypeVar("R")
 _ADMIN: Final = "/admin"
+Records = Iterable[VersionedRecord]
+Publish = Callable[[MetadataDelta], None]
 Tell = Callable[[Mapping[int, Sequence[ControlRequest]]], None]
 
 
@@ -61,7 +63,7 @@ class Surroundings:
     layout: Sequence[str]
     new_uuid: Callable[[], Uuid]
     tell: Tell
-    publish: Callable[[MetadataDelta], None]
+    publish: Publish
 
 
 class _Waiter(NamedTuple):
@@ -80,8 +82,10 @@ class _Written(NamedTuple):
 class ZooKeeperController:
     """One term of office: `lead` is its task; `write` is for those who want something changed meanwhile."""
 
-    def __init__(self, zk: ZooKeeperClient, seat: Seat, around: Surroundings) -> None:
+    def __init__(self, zk: ZooKeeperClient, seat: Seat, around: Surroundings, publish: Publish | None = None) -> None:
+        """publish: instead of that of the surroundings."""
         assert seat.guard is not None, "only who has the role leads"
+        self._publish = publish or around.publish
         self._zk = zk
         self._guard: Check = seat.guard
         self._around = around
@@ -115,6 +119,17 @@ class ZooKeeperController:
             return decision.response
         response: R = await waiter.future
         return response
+
+    def learn(self, path: str, version: int | None, update: Callable[[MetadataImage, RulesByPattern], Records]) -> None:
+        """Take in what another broker has written to a znode, as those before the two-step upgrade do (KIP-590).
+
+        version: of the znode, None when it is gone; update: gives the records that say the same.
+        """
+        if self.is_active:
+            self._known.seen(path, version)
+            found = list(update(self._replicated.newest, self._rules))
+            if found:
+                self._append(found, written=True)
 
     async def lead(self, before: MetadataImage, lost: asyncio.Event) -> None:
         """Read everything, do what was left undone, and lead until `lost` is set or ZooKeeper cannot be asked.
@@ -152,19 +167,21 @@ class ZooKeeperController:
         self._rules, _ = RulesByPattern().after(first)
         self._replicated.reset(image, self._offset)
         self.is_active = True
-        self._around.publish(difference(before, image))
+        self._publish(difference(before, image))
         self._around.tell(requests(first, self._identity))
         log.info("leads the cluster", epoch=self._epoch, brokers=sorted(image.cluster.brokers),
                  topics=len(image.topics.by_id))  # fmt: skip
 
-    def _append(self, found: Iterable[VersionedRecord]) -> None:
+    def _append(self, found: Iterable[VersionedRecord], *, written: bool = False) -> None:
+        """Take a change for the newest metadata, and write it; written: ZooKeeper has it already."""
         builder = DeltaBuilder(self._replicated.newest)
         for versioned in found:
             builder.replay(versioned.record)
         self._offset += 1
         delta = builder.build(self._offset, self._epoch)
         todo, self._rules = changes(delta, self._rules, self._epoch, self._around.passwords)
-        asked = transactions(self._known.operations(todo, self._around.acls_for), self._guard)
+        wanted = () if written else self._known.operations(todo, self._around.acls_for)
+        asked = transactions(wanted, self._guard)
         done = [asyncio.ensure_future(self._zk.multi(transaction)) for transaction in asked]
         self._replicated.appended(self._offset, delta.after)
         self._queue.put_nowait(_Written(self._offset, delta, done))
@@ -174,7 +191,7 @@ class ZooKeeperController:
             written = await self._queue.get()
             await asyncio.gather(*written.done)
             waiters = self._replicated.commit(written.offset)
-            self._around.publish(written.delta)
+            self._publish(written.delta)
             self._around.tell(requests(written.delta, self._identity))
             for waiter in waiters:
                 if not waiter.future.done():

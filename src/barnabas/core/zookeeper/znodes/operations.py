@@ -40,6 +40,13 @@ class KnownZnodes:
         """Give how often a znode was set since it was made; None when it is not there."""
         return self._versions.get(path)
 
+    def seen(self, path: str, version: int | None) -> None:
+        """Take note of a znode that somebody else has written; version: None when it is gone."""
+        if version is not None:
+            self._made(path, version)
+        elif path in self._versions:
+            self._deleted(path)
+
     def operations(self, changes: Iterable[ZnodeChange], acls_for: AclsFor) -> Iterator[Operation]:
         """Give what to ask of ZooKeeper, in order, and take it for done."""
         for change in changes:
