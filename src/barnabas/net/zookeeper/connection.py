@@ -141,7 +141,10 @@ class Connection(asyncio.Protocol):
             if len(held) - at - _INT.size < size:
                 break
             at += _INT.size + size
-            self._frame(bytes(held[at - size : at]))
+            try:
+                self._frame(bytes(held[at - size : at]))
+            except (struct.error, ValueError) as e:
+                self.abort(f"an answer that is none: {e}")
             if self._why:
                 return
         del held[:at]
