@@ -64,17 +64,19 @@ class Meddler:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_WAIT_S)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        to_reader, to_writer = await asyncio.open_connection(HOST, self._server_port)
-        self._writers += [writer, to_writer]
+        ends = [writer]
         try:
+            to_reader, to_writer = await asyncio.open_connection(HOST, self._server_port)
+            ends.append(to_writer)
+            self._writers += ends
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._requests(reader, to_writer))
                 both.create_task(self._answers(to_reader, writer))
         except* (OSError, asyncio.IncompleteReadError):
             pass
         finally:
-            for one in (writer, to_writer):
-                one.close()
+            for one in ends:
+                one.transport.abort()
 
     async def _requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = True
@@ -112,13 +114,13 @@ class Meddler:
         writer.close()
         self._open.set()
         for one in self._writers:
-            one.close()
+            one.transport.abort()
 
     async def _stop(self) -> None:
         self._server.close()
         self._open.set()
         for one in self._writers:
-            one.close()
+            one.transport.abort()
         await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,8 @@ from tests.peers.kafka_zookeeper import ZooKeeperBroker, kafkas_migration
 from tests.peers.zookeeper import ZooKeeper
 from tests.zookeeper.migration.conftest import Migration
 from tests.zookeeper.migration.load import Load
+from tests.zookeeper.migration.meddler import Meddler
+from tests.zookeeper.migration.test_interrupted import started
 from tests.zookeeper.migration.trees import acls_of, ask
 from tests.zookeeper.migration.workload import use_everything
 
@@ -25,6 +28,7 @@ pytestmark = pytest.mark.peer
 
 CHROOT = "/live/kafka"
 SECURE = "--zookeeper.acl=secure"
+LET_THROUGH = 20
 UNSECURE = "--zookeeper.acl=unsecure"
 
 
@@ -85,6 +89,34 @@ def test_the_cluster_serves_meanwhile_and_what_it_makes_later_is_reported(
         assert f"/brokers/topics/{topic}" not in shown["open"]
         done(migration, SECURE)
         assert migration(CHROOT, SECURE, "--dry-run", "--output=json").json["open"] == []
+        load.go_on()
+
+
+@pytest.mark.requirement("Z-12", "Z-16")
+def test_killed_on_a_live_cluster_it_is_completed_and_undone(
+    broker: ZooKeeperBroker, zookeeper: ZooKeeper, migration: Migration, tmp_path: Path
+) -> None:
+    undo = f"--undo-file={tmp_path / 'undo'}"
+    with Load(broker.client_config(), f"k-{uuid.uuid4().hex[:10]}") as load:
+        done(migration, UNSECURE)
+        before = acls_of(zookeeper, CHROOT)
+        with (
+            Meddler(zookeeper.ports[0], LET_THROUGH) as meddler,
+            started(zookeeper, meddler.port, CHROOT, SECURE, undo) as tool,
+        ):
+            try:
+                meddler.wait()
+            finally:
+                tool.kill()
+        half = acls_of(zookeeper, CHROOT)
+        assert half.keys() >= before.keys()
+        assert 0 < sum(half[path] != before[path] for path in before) < len(before) - 1
+        load.go_on()
+        done(migration, SECURE, undo)
+        assert migration(CHROOT, SECURE, "--dry-run", "--output=json").json["open"] == []
+        load.go_on()
+        done(migration, "--undo", str(tmp_path / "undo"))
+        assert acls_of(zookeeper, CHROOT) == before
         load.go_on()
 
 
