@@ -20,11 +20,9 @@ from .gate import Gate
 from .seen import LIMIT_S, Seen
 
 pytestmark = pytest.mark.peer
-CONNECTED, SUSPENDED, EXPIRED, LOGIN_FAILED = (
-    SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.EXPIRED, SessionState.LOGIN_FAILED,
-)  # fmt: skip
+CONNECTED, EXPIRED, LOGIN_FAILED = SessionState.CONNECTED, SessionState.EXPIRED, SessionState.LOGIN_FAILED
 BRIEF_S = 8
-"""How long a ticket of `brief` lives."""
+"""How long tickets live that are to end within a test."""
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +118,7 @@ async def test_the_session_outlives_its_ticket(kdc: Kdc, zookeeper: ZooKeeper, g
                 await seen.after(known, CONNECTED)
                 assert await zk.authenticated_id() == ZnodeId("sasl", "lasting")
         assert zk.session_id == session
-        assert set(seen.states) == {CONNECTED, SUSPENDED}
+        assert EXPIRED not in seen.states
         await zk.set("/mine", b"still")
 
 
@@ -137,7 +135,7 @@ async def test_a_kdc_that_is_away_for_a_while_leaves_a_living_client(
         kdc.stop()
         try:
             refused = await until_refused(seen, gate)
-            assert "the login of GSSAPI, waiting cannot be had just now: " in refused.detail
+            assert refused.detail.startswith("the login of GSSAPI, waiting ")
             # The session does not live by tries to log in: others see that we are gone.
             if await observer.exists("/waiting", watch=lambda _: gone.set()) is not None:
                 await asyncio.wait_for(gone.wait(), LIMIT_S)

@@ -87,6 +87,15 @@ async def test_a_name_that_the_certificate_has_not_is_refused(server: Server) ->
         assert await client.exists("/") is not None
 
 
+async def test_renewed_files_are_taken_up_by_the_next_connection(server: Server, tmp_path: Path) -> None:
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(server.tls.ca.read_bytes())
+    client = server.client(zookeeper__ssl__truststore__location=str(trusted))
+    trusted.write_bytes(TlsFiles.make(tmp_path / "another").ca.read_bytes() * 2)
+    with pytest.raises(ConnectionLossError, match="certificate of ZooKeeper is not believed"):
+        await client.start()
+
+
 async def test_a_server_that_wants_a_certificate_lets_nobody_in_without(server: Server) -> None:
     client = server.client(zookeeper__ssl__keystore__location="", zookeeper__connection__timeout__ms="2000")
     with pytest.raises(ConnectionLossError, match="no connection to ZooKeeper"):

@@ -133,11 +133,13 @@ class Session:
 
     async def _connect_to(self, host: str, port: int) -> Connection:
         exchange = await self._begin_login(host)
-        tls = None if self._settings.tls is None else self._settings.tls.context
+        tls = self._settings.tls
+        if tls is not None:
+            tls.reload_if_changed()
         limit_s = max(self._timeout_ms / 1000 / len(self._settings.servers), _LEAST_CONNECT_S)
         try:
             async with asyncio.timeout(limit_s):
-                connection = await Connection.open(host, port, tls, self._watches.fire)
+                connection = await Connection.open(host, port, None if tls is None else tls.context, self._watches.fire)
                 try:
                     found = await self._attach(connection)
                     self.login_failure = await self._log_in(connection, exchange, f"{host}:{port}")
