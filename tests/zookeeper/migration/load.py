@@ -7,14 +7,16 @@ import threading
 from typing import Final, Self
 
 from barnabas.client.admin import Admin
-from barnabas.client.admin.topics import NewTopic
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer import PartitionFetcher
 from barnabas.client.producer import Producer
 from barnabas.model.topic_partition import TopicPartition
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from tests.peers.eventually import eventually
 
 _WAIT_S: Final = 120.0
+_THERE: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
 class Load:
@@ -72,10 +74,18 @@ class Load:
     async def _make_topic(self) -> None:
         async with Admin(self._config) as admin:
 
-            async def made() -> object:  # refused until every broker knows of the others
-                return await admin.create_topics([NewTopic(self._where.topic, 1, self._replicas)])
+            async def made() -> bool:  # refused by all but the controller, and until it knows of every broker
+                await admin.nodes()
+                controller = admin.cluster.controller_id
+                return controller in admin.cluster.nodes and await self._answer(admin, controller) in _THERE
 
-            await eventually(made, {self._where.topic: None}, _WAIT_S)
+            await eventually(made, True, _WAIT_S)
+
+    async def _answer(self, admin: Admin, controller: int) -> int:
+        topic = CreatableTopic(name=self._where.topic, num_partitions=1, replication_factor=self._replicas)
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
+        response: CreateTopicsResponse = await admin.cluster.call_node(controller, request)
+        return response.topics[0].error_code
 
     async def _read(self) -> set[int]:
         found: set[int] = set()
