@@ -17,6 +17,7 @@ _WAIT_S: Final = 120.0
 _SIZE: Final = struct.Struct("!i")
 _HEAD: Final = struct.Struct("!ii")
 _CONNECT: Final = struct.Struct("!iqiqi16s")
+_ANSWER: Final = struct.Struct("!iiqi")
 
 
 class Meddler:
@@ -32,6 +33,8 @@ class Meddler:
         self._server_port = server_port
         self._left = changes
         self._open = asyncio.Event()
+        self._welcome = asyncio.Event()
+        self._welcome.set()
         self._passwords: dict[int, bytes] = {}
         self._writers: list[asyncio.StreamWriter] = []
         self._loop = asyncio.new_event_loop()
@@ -66,6 +69,7 @@ class Meddler:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ends = [writer]
         try:
+            await self._welcome.wait()
             to_reader, to_writer = await asyncio.open_connection(HOST, self._server_port)
             ends.append(to_writer)
             self._writers += ends
@@ -93,7 +97,7 @@ class Meddler:
 
     async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         hello = await _frame(reader)
-        _, _, session, size = struct.unpack_from("!iiqi", hello)
+        _, _, session, size = _ANSWER.unpack_from(hello)
         if session:  # 0 says that the one that was asked for has expired
             self.sessions.append(session)
         self._passwords[session] = hello[20 : 20 + size]
@@ -103,22 +107,34 @@ class Meddler:
             await writer.drain()
 
     async def _end_session(self) -> None:
-        # Whoever comes with a session's id and password takes it over, and may close it.
-        session = self.sessions[-1]
-        reader, writer = await asyncio.open_connection(HOST, self._server_port)
-        hello = _CONNECT.pack(0, 0, 30_000, session, 16, self._passwords[session])
-        writer.write(_SIZE.pack(len(hello)) + hello)
-        await _frame(reader)
-        writer.write(_SIZE.pack(_HEAD.size) + _HEAD.pack(1, _CLOSE))
-        await _frame(reader)
-        writer.close()
-        self._open.set()
+        self._welcome.clear()  # else the client would come back and take its session over again
         for one in self._writers:
             one.transport.abort()
+        while await self._close(self.sessions[-1]):
+            pass
+        self._open.set()
+        self._welcome.set()
+
+    async def _close(self, session: int) -> bool:
+        """Close a session, and say whether there was one: whoever comes with its id and password takes it over."""
+        reader, writer = await asyncio.open_connection(HOST, self._server_port)
+        try:
+            hello = _CONNECT.pack(0, 0, 30_000, session, 16, self._passwords[session])
+            writer.write(_SIZE.pack(len(hello)) + hello)
+            if not _ANSWER.unpack_from(await _frame(reader))[2]:
+                return False
+            writer.write(_SIZE.pack(_HEAD.size) + _HEAD.pack(1, _CLOSE))
+            await _frame(reader)
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.transport.abort()
+        return True
 
     async def _stop(self) -> None:
         self._server.close()
         self._open.set()
+        self._welcome.set()
         for one in self._writers:
             one.transport.abort()
         await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
