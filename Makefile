@@ -1,12 +1,12 @@
 # One entry for people and the build server. `make demo` and `make test` do all the set-up they need.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cluster check bench chaos messages samples requirements clients spark sim traces reauth docs format
+.PHONY: help setup demo test cluster zookeeper check bench chaos messages samples requirements clients spark sim traces reauth docs format
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KERBEROS := $(VENV)/.kerberos
-QUICK := not peer and not spark and not crash and not slow and not cluster
+QUICK := not peer and not spark and not crash and not slow and not cluster and not zookeeper
 SEED ?= 0
 SEEDS ?= 1000
 
@@ -35,6 +35,10 @@ test: $(STAMP) $(KERBEROS) ## every test, real Kafka, Spark and Kerberos include
 cluster: $(STAMP) ## of the tests those of several nodes under load, killed, paused, and beside Apache Kafka's
 	sh scripts/need.sh java javac mvn kcat
 	$(BIN)/python -m pytest -p no:cacheprovider -m cluster
+
+zookeeper: $(STAMP) $(KERBEROS) ## what wants a real ZooKeeper: its client, the migration tool, a controller of ours under Kafka 3.9's brokers
+	sh scripts/need.sh java javac mvn krb5kdc kadmin.local kinit sasl-gssapi
+	$(BIN)/python -m pytest -p no:cacheprovider -m zookeeper
 
 check: $(STAMP) ## the inner loop: format, lint, types, imports, quick tests
 	$(BIN)/ruff format --check --quiet .

@@ -20,12 +20,22 @@ if TYPE_CHECKING:
 settings.register_profile("barnabas", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("barnabas")
 
+_TESTS = Path(__file__).parent
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each simulation with BARNABAS_SEEDS seeds (20), from BARNABAS_SEED (0) on; `make sim` asks for more."""
     if "sim_seed" in metafunc.fixturenames:
         first, count = int(os.environ.get("BARNABAS_SEED", "0")), int(os.environ.get("BARNABAS_SEEDS", "20"))
         metafunc.parametrize("sim_seed", range(first, first + count))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what wants a real ZooKeeper by its folder."""
+    for item in items:
+        if item.path.is_relative_to(_TESTS / "zookeeper") or item.path.is_relative_to(_TESTS / "net" / "zookeeper"):
+            item.add_marker("zookeeper")
 
 
 @pytest.fixture(scope="session")

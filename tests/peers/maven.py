@@ -18,6 +18,8 @@ OLDER_KAFKA: Final = "4.0.1"
 OLD_KAFKA: Final = "2.1.1"
 """The last line that knew nothing of sessions' lifetimes (KIP-368 came with 2.2); runs on Java 11 beside ZooKeeper."""
 OLD_CLIENTS: Final = "3.9.1"
+ZOOKEEPER_KAFKA: Final = "3.9.1"
+"""The last release that runs on ZooKeeper; it carries ZooKeeper 3.8.4."""
 # slf4j 1.7 (which Kafka carries) finds log4j2 only through this binding.
 _LOG4J: Final = "2.25.4"
 CONNECT_LINES: Final = (KAFKA, "3.9.1", "2.3.0")
@@ -37,6 +39,11 @@ _ARTIFACTS: Final[dict[str, tuple[str, ...]]] = {
         f"org.apache.logging.log4j:log4j-slf4j-impl:{_LOG4J}",
     ),
     f"kafka-{OLD_KAFKA}": (f"org.apache.kafka:kafka_2.12:{OLD_KAFKA}", "org.slf4j:slf4j-simple:1.7.25"),
+    f"kafka-{ZOOKEEPER_KAFKA}": (
+        f"org.apache.kafka:kafka_2.13:{ZOOKEEPER_KAFKA}",
+        f"org.apache.kafka:kafka-tools:{ZOOKEEPER_KAFKA}",
+        "org.slf4j:slf4j-reload4j:1.7.36",
+    ),
     f"kafka-clients-{OLD_CLIENTS}": (f"org.apache.kafka:kafka-clients:{OLD_CLIENTS}",),
     **{f"kafka-clients-{old}": (f"org.apache.kafka:kafka-clients:{old}",) for old in ("1.1.1", "2.1.1", "2.3.1")},
     # Its SCRAM wants a part of Java that left the platform with Java 11.

@@ -51,6 +51,11 @@ COMMANDS: Final = (
     Command("dump-log", "barnabas.cli.dump_log", "Print what is in segments, indexes and snapshots."),
     Command("connect", "barnabas.cli.connect", "Run a Kafka Connect worker, whose tasks run on Spark."),
     Command("connectors", "barnabas.cli.connectors", "See and drive what runs in a group of Connect workers."),
+    Command(
+        "zookeeper-security-migration",
+        "barnabas.cli.zookeeper_security_migration",
+        "Secure the znodes of a cluster on ZooKeeper, or open them.",
+    ),
     Command("demo", "barnabas.demo.command", "Take real flights through a secured node into a Parquet lake."),
     Command("doctor", "barnabas.cli.doctor", "Say what is missing on a machine or wrong with a data directory."),
 )

@@ -99,8 +99,12 @@ class KerberosLogins:
 
     async def exchange(self, host: str) -> SaslClient:
         """Give a fresh log-in at a node; AuthenticationError when the KDC refuses, OSError when there is none."""
+        return SaslClient(NAME, await self.mechanism(host))
+
+    async def mechanism(self, host: str) -> GssapiClient:
+        """Give the same for those who speak another protocol than Kafka's."""
         context, first = await asyncio.get_running_loop().run_in_executor(_THREADS, self._begin, host, time.monotonic())
-        return SaslClient(NAME, GssapiClient(context, first))
+        return GssapiClient(context, first)
 
     def _begin(self, host: str, asked_at: float) -> tuple[Context, bytes]:
         with self._lock:

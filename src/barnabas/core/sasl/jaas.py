@@ -1,4 +1,4 @@
-"""The value of `sasl.jaas.config`: one login module, a control flag, options, a semicolon."""
+"""JAAS as text: a login module, a control flag, options, a semicolon; alone in `sasl.jaas.config`, or by sections."""
 
 from __future__ import annotations
 
@@ -51,14 +51,25 @@ def parse_jaas(text: str) -> LoginModule:
     tokens = _tokens(text)
     if not tokens:
         raise JaasError("no login module: want 'MODULE required option=\"value\";'")
-    if tokens[0][0] != "word":
-        raise JaasError("a JAAS entry starts with the login module's class name")
-    if len(tokens) < 2 or tokens[1][1].lower() not in CONTROL_FLAGS:
-        raise JaasError(f"the login module is followed by one of {', '.join(CONTROL_FLAGS)}")
-    options, end = _options(tokens)
+    module, end = _module(tokens, 0)
     if end != len(tokens):
         raise JaasError("more than one login module: want one")
-    return LoginModule(tokens[0][1], tokens[1][1].lower(), options)
+    return module
+
+
+def parse_jaas_sections(text: str) -> dict[str, tuple[LoginModule, ...]]:
+    """Give section -> login modules of a JAAS file, as in `Client { MODULE required; };`; JaasError when it is none."""
+    tokens, at = _tokens(text), 0
+    found: dict[str, tuple[LoginModule, ...]] = {}
+    while at < len(tokens):
+        name = tokens[at][1]
+        if tokens[at][0] == "mark" or tokens[at + 1 : at + 2] != [("mark", "{")]:
+            raise JaasError(f"a section is expected where {name!r} stands: want 'NAME {{ MODULE required; }};'")
+        if name in found:
+            raise JaasError(f"section {name!r} stands twice")
+        modules, at = _modules(tokens, at + 2, name)
+        found[name] = modules
+    return found
 
 
 def format_jaas(module: str, options: Mapping[str, str]) -> str:
@@ -67,9 +78,30 @@ def format_jaas(module: str, options: Mapping[str, str]) -> str:
     return f"{module} required {body};" if body else f"{module} required;"
 
 
-def _options(tokens: list[tuple[str, str]]) -> tuple[dict[str, str], int]:
+def _modules(tokens: list[tuple[str, str]], at: int, section: str) -> tuple[tuple[LoginModule, ...], int]:
+    modules: list[LoginModule] = []
+    while tokens[at : at + 1] != [("mark", "}")]:
+        if at >= len(tokens):
+            raise JaasError(f"section {section!r} does not end: want '}};'")
+        module, at = _module(tokens, at)
+        modules.append(module)
+    if tokens[at + 1 : at + 2] != [("mark", ";")]:
+        raise JaasError(f"section {section!r} does not end with a semicolon after its '}}'")
+    return tuple(modules), at + 2
+
+
+def _module(tokens: list[tuple[str, str]], at: int) -> tuple[LoginModule, int]:
+    name, flag = tokens[at], tokens[at + 1 : at + 2]
+    if name[0] != "word":
+        raise JaasError("a JAAS entry starts with the login module's class name")
+    if not flag or flag[0][1].lower() not in CONTROL_FLAGS:
+        raise JaasError(f"the login module is followed by one of {', '.join(CONTROL_FLAGS)}")
+    options, end = _options(tokens, at + 2)
+    return LoginModule(name[1], flag[0][1].lower(), options), end
+
+
+def _options(tokens: list[tuple[str, str]], at: int) -> tuple[dict[str, str], int]:
     options: dict[str, str] = {}
-    at = 2
     while at < len(tokens) and tokens[at] != ("mark", ";"):
         key = tokens[at]
         if key[0] == "mark":

@@ -1,0 +1,64 @@
+"""The znodes that a cluster has before there is anything in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from barnabas.core.zookeeper.errors import NodeExistsError
+from barnabas.core.zookeeper.paths import CONSUMERS
+from barnabas.core.zookeeper.security import ZnodeAcls
+from barnabas.core.zookeeper.znodes import acls, brokers, clients, control, notifications, tokens, topics
+from barnabas.core.zookeeper.znodes.configs import CONFIG, KINDS
+from barnabas.net.zookeeper.client import ZooKeeperClient
+
+ALWAYS: Final = (
+    CONSUMERS,
+    brokers.IDS,
+    topics.TOPICS,
+    notifications.CONFIG_CHANGES,
+    "/admin/delete_topics",
+    "/brokers/seqid",
+    notifications.ISR_CHANGES,
+    control.PRODUCER_IDS,
+    notifications.LOG_DIR_EVENTS,
+    *(f"{CONFIG}/{kind}" for kind in KINDS),
+    clients.CLIENTS,
+    clients.USERS,
+    clients.IPS,
+)
+"""What every broker makes when it starts, as Kafka 3.9 does."""
+OF_RULES: Final = (
+    *(f"{root}/{kind}" for root in (acls.LITERAL, acls.PREFIXED) for kind in acls.RESOURCE_TYPES),
+    acls.LITERAL_CHANGES,
+    acls.EXTENDED_CHANGES,
+)
+"""What one whose authorizer keeps its rules there makes as well."""
+OF_TOKENS: Final = (tokens.TOKENS, tokens.CHANGES)
+"""What one with delegation tokens makes as well."""
+
+
+def with_parents(paths: tuple[str, ...]) -> Iterator[str]:
+    """Give paths and what they lie below, each once, parents first."""
+    seen = set()
+    for path in paths:
+        parts = path.split("/")
+        for end in range(2, len(parts) + 1):
+            one = "/".join(parts[:end])
+            if one not in seen:
+                seen.add(one)
+                yield one
+
+
+async def make_layout(
+    zk: ZooKeeperClient, acls_for: Callable[[str], ZnodeAcls], *, rules: bool, tokens: bool
+) -> list[str]:
+    """Make the chroot and the znodes that are missing of those that there are to be; give all of these."""
+    await zk.make_chroot(acls_for("/"))
+    wanted = list(with_parents((*ALWAYS, *(OF_RULES if rules else ()), *(OF_TOKENS if tokens else ()))))
+    for path in wanted:
+        try:
+            await zk.create(path, None, acls_for(path))
+        except NodeExistsError:
+            pass
+    return wanted

@@ -1,0 +1,219 @@
+"""A broker's copy of the cluster's metadata in ZooKeeper mode; while the broker is the controller, the deciding one.
+
+It begins with all znodes. From then on whoever is the controller tells it of topics and brokers (`hear`), and
+notifications say which configs, rules and tokens to read anew. A session that ends is followed by another one, and
+everything is read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+import structlog
+
+from barnabas.core.metadata.delta import DeltaBuilder, MetadataDelta, difference
+from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.replicated import Decision
+from barnabas.core.zookeeper.control_records import check_sender, leader_and_isr_records, update_records
+from barnabas.core.zookeeper.control_requests import ControlRequest
+from barnabas.core.zookeeper.errors import NoNodeError, ZooKeeperError
+from barnabas.core.zookeeper.values import SessionEvent, SessionState
+from barnabas.core.zookeeper.znodes import acls, tokens
+from barnabas.core.zookeeper.znodes.acls import RulesByPattern
+from barnabas.core.zookeeper.znodes.configs import CONFIG
+from barnabas.core.zookeeper.znodes.notifications import CONFIG_CHANGES, changed_configs
+from barnabas.core.zookeeper.znodes.reading import ROOTS
+from barnabas.core.zookeeper.znodes.updates import config_update, rules_update, token_update
+from barnabas.core.zookeeper.znodes.znode import Znode, ZnodeError
+from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.server.zookeeper.controller import Records, Surroundings, ZooKeeperController, image_records
+from barnabas.server.zookeeper.election import Election, Seat
+from barnabas.server.zookeeper.notifications import Notifications
+from barnabas.server.zookeeper.reading import read_znodes
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from barnabas.wire.messages.update_metadata import UpdateMetadataRequest
+
+log = structlog.get_logger("kafka.metadata")
+
+R = TypeVar("R")
+PAUSE_S: Final = 0.2
+"""Before ZooKeeper is asked again after it could not be."""
+Update = Callable[[MetadataImage, RulesByPattern, Znode | None], Records]
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a notification speaks of: where it stands, and what it means to an image."""
+
+    path: str
+    update: Update
+
+
+class ZooKeeperMetadata:
+    """See the module. `run` is its task; `write` and `hear` may be called while it runs."""
+
+    def __init__(self, zk: ZooKeeperClient, broker_id: int, around: Surroundings, now_ms: Callable[[], int]) -> None:
+        self._zk = zk
+        self._around = around
+        self._election = Election(zk, broker_id, around.acls_for, now_ms)
+        self._controller: ZooKeeperController | None = None
+        self._rules = RulesByPattern()
+        self._offset = 0
+        self._known = asyncio.Event()
+        self.image = MetadataImage.EMPTY
+        """The committed metadata, as published."""
+        self.seat: Seat | None = None
+        """Who is the controller, as far as this broker knows."""
+        self.broker_epoch = -1
+        """This broker's own, since it has registered."""
+
+    @property
+    def is_active(self) -> bool:
+        """Say whether this broker is the controller and takes writes."""
+        return self._controller is not None and self._controller.is_active
+
+    async def caught_up(self) -> MetadataImage:
+        """Wait until the metadata has been read once, and give it."""
+        await self._known.wait()
+        return self.image
+
+    async def write(self, decide: Callable[[MetadataImage], Decision[R]]) -> R:
+        """Decide and write, as `ZooKeeperController.write`; ApiError NOT_CONTROLLER when this broker is not it."""
+        if self._controller is None:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
+        return await self._controller.write(decide)
+
+    def hear(self, request: ControlRequest) -> None:
+        """Take up what the controller tells; ApiError when it has been replaced, or takes us for an earlier run."""
+        check_sender(request, -1 if self.seat is None else self.seat.epoch, self.broker_epoch)
+        if self.seat is None or request.controller_epoch > self.seat.epoch:
+            self.seat = Seat(request.controller_id, request.controller_epoch, None)
+        if isinstance(request, LeaderAndIsrRequest):
+            self._apply(leader_and_isr_records(self.image, request))
+        elif isinstance(request, UpdateMetadataRequest):
+            self._apply(update_records(self.image, request))
+
+    async def run(self) -> None:
+        """Follow the metadata, and lead while elected, one session after the other, until cancelled."""
+        while True:
+            ended = asyncio.Event()
+            forget = self._zk.on_state(partial(_note_end, ended))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._until(ended), name="session")
+                    group.create_task(self._session(), name="metadata")
+            except BaseExceptionGroup as e:
+                _, other = e.split((_SessionEndError, ZooKeeperError))
+                if other is not None:
+                    raise other from None
+                log.info("begins anew with ZooKeeper", because=str(e.exceptions[0]))
+                self.seat = None
+                await asyncio.sleep(PAUSE_S)
+            finally:
+                forget()
+
+    async def _session(self) -> None:
+        kinds: list[tuple[str, Callable[[Znode], _Named]]] = [
+            (CONFIG_CHANGES, self._named_config),
+            (acls.LITERAL_CHANGES, self._named_rules),
+            (acls.EXTENDED_CHANGES, self._named_rules),
+            (tokens.CHANGES, self._named_token),
+        ]
+        told = []
+        for parent, named in kinds:
+            notifications = Notifications(self._zk, parent, partial(self._read_again, named))
+            try:
+                await notifications.mark()
+            except NoNodeError:
+                continue  # nobody in this cluster keeps such things there
+            told.append(notifications)
+        found = await read_znodes(self._zk, ROOTS)
+        self._publish(difference(self.image, replay(MetadataImage.EMPTY, image_records(found, self._around))))
+        self._known.set()
+        async with asyncio.TaskGroup() as group:
+            for notifications in told:
+                group.create_task(notifications.follow(), name="notifications")
+            group.create_task(self._hold_office(), name="controller election")
+
+    async def _hold_office(self) -> None:
+        while True:
+            changed = asyncio.Event()
+            seat = await self._election.holder(changed)
+            self.seat = seat
+            if seat.guard is None:
+                log.info("the controller is", broker=seat.controller_id, epoch=seat.epoch)
+                await changed.wait()
+                continue
+            self._controller = ZooKeeperController(self._zk, seat, self._around, self._publish)
+            try:
+                await self._controller.lead(self.image, changed)
+            finally:
+                self._controller = None
+
+    # -- what others have changed
+
+    def _named_config(self, told: Znode) -> _Named:
+        path = changed_configs(told)
+        return _Named(
+            f"{CONFIG}/{path}", lambda image, _, znode: config_update(image, path, znode, self._around.passwords)
+        )
+
+    def _named_rules(self, told: Znode) -> _Named:
+        pattern = acls.notified(told)
+        return _Named(acls.path(pattern), lambda _, rules, znode: rules_update(rules, pattern, znode))
+
+    def _named_token(self, told: Znode) -> _Named:
+        token_id = told.data.decode()
+        return _Named(tokens.path(token_id), lambda image, _, znode: token_update(image, token_id, znode))
+
+    async def _read_again(self, named: Callable[[Znode], _Named], told: Znode) -> None:
+        try:
+            what = named(told)
+            znode: Znode | None
+            try:
+                data, stat = await self._zk.get(what.path)
+                znode = Znode(what.path, data, stat.version, stat.czxid)
+            except NoNodeError:
+                znode = None
+            if self._controller is not None and self._controller.is_active:
+                version = None if znode is None else znode.version
+                self._controller.learn(what.path, version, lambda image, rules: what.update(image, rules, znode))
+            else:
+                self._apply(what.update(self.image, self._rules, znode))
+        except ZnodeError as e:
+            log.error("a change is left out: what it speaks of cannot be read", why=str(e))
+
+    # -- taking it up
+
+    def _apply(self, found: Records) -> None:
+        builder = DeltaBuilder(self.image)
+        for versioned in list(found):
+            builder.replay(versioned.record)
+        self._offset += 1
+        delta = builder.build(self._offset, -1 if self.seat is None else self.seat.epoch)
+        if not delta.empty:
+            self._publish(delta)
+
+    def _publish(self, delta: MetadataDelta) -> None:
+        self._rules, _ = self._rules.after(delta)
+        self.image = delta.after
+        self._around.publish(delta)
+
+    @staticmethod
+    async def _until(ended: asyncio.Event) -> None:
+        await ended.wait()
+        raise _SessionEndError("the session has ended")
+
+
+class _SessionEndError(Exception):
+    """Ends what lives in a session."""
+
+
+def _note_end(ended: asyncio.Event, event: SessionEvent) -> None:
+    if event.state is SessionState.EXPIRED:
+        ended.set()

@@ -1,0 +1,51 @@
+"""Reading the znodes that are metadata, many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from barnabas.client.zookeeper_migration.walk import each
+from barnabas.core.replicated import VersionedRecord
+from barnabas.core.zookeeper.errors import NoNodeError
+from barnabas.core.zookeeper.paths import child
+from barnabas.core.zookeeper.znodes import brokers
+from barnabas.core.zookeeper.znodes.znode import Znode
+from barnabas.net.zookeeper.client import ZooKeeperClient
+
+
+async def read_znodes(zk: ZooKeeperClient, roots: Iterable[str]) -> list[Znode]:
+    """Give the znodes at and below some paths; those that are not there, or vanish meanwhile, are left out.
+
+    NoAuthError names the first that may not be read: metadata with holes is none.
+    """
+    found = []
+
+    async def one(path: str) -> Iterable[str]:
+        try:
+            data, stat = await zk.get(path)
+            found.append(Znode(path, data, stat.version, stat.czxid))
+            names = await zk.children(path) if stat.children else []
+        except NoNodeError:
+            return ()
+        return [child(path, name) for name in names]
+
+    await each(roots, one)
+    return found
+
+
+async def read_brokers(zk: ZooKeeperClient, changed: asyncio.Event) -> list[VersionedRecord]:
+    """Give the registrations of the brokers that are there. `changed` is set when one comes, goes or changes."""
+    found = []
+
+    async def one(path: str) -> Iterable[str]:
+        try:
+            data, stat = await zk.get(path, lambda _: changed.set())
+        except NoNodeError:
+            return ()
+        found.append(brokers.record(Znode(path, data, stat.version, stat.czxid)))
+        return ()
+
+    names = await zk.children(brokers.IDS, lambda _: changed.set())
+    await each([child(brokers.IDS, name) for name in names], one)
+    return found
