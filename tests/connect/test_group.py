@@ -18,15 +18,16 @@ from tests.connect.workers import read_lines, running, source, states, until, wo
 pytestmark = pytest.mark.slow
 
 
-def leader_and_follower(*workers: Worker) -> tuple[Worker, Worker]:
-    one, two = workers
-    return (one, two) if one.engine.member.leads else (two, one)
-
-
 def settled(*workers: Worker) -> bool:
     """Say whether all agree on a generation and do what it says."""
     generations = {w.engine.member.generation for w in workers}
     return len(generations) == 1 and all(w.engine.stage == "" and not w.engine.member.must_join for w in workers)
+
+
+async def leader_and_follower(one: Worker, two: Worker) -> tuple[Worker, Worker]:
+    """Give who leads and who follows, once both know it: the first one begins alone."""
+    await until(lambda: settled(one, two))
+    return (one, two) if one.engine.member.leads else (two, one)
 
 
 def tasks_here(worker: Worker) -> list[ConnectorTaskId]:
@@ -45,7 +46,7 @@ async def test_work_is_shared_and_moves_when_a_worker_goes(
     async with AsyncExitStack() as stack:
         one = await stack.enter_async_context(running(properties))
         async with running(properties) as two:
-            leader, _ = leader_and_follower(one, two)
+            leader, _ = await leader_and_follower(one, two)
             await leader.herder.put_connector_config("lines", config, allow_replace=False)
             await until(lambda: states(one, "lines") == ["RUNNING"] * 5 and settled(one, two))
             assert sorted(tasks_here(one) + tasks_here(two)) == [ConnectorTaskId("lines", n) for n in range(4)]
@@ -66,7 +67,7 @@ async def test_a_followers_connector_has_its_tasks_written_by_the_leader(
     properties = worker_properties(bootstrap, group)
     names = ["a b", "ü%2F", "plain", "a/b"]
     async with running(properties) as one, running(properties) as two:
-        leader, follower = leader_and_follower(one, two)
+        leader, follower = await leader_and_follower(one, two)
         for name in names:
             await leader.herder.put_connector_config(
                 name, source(file, f"{group}-{names.index(name)}") | {"name": name}, allow_replace=False
@@ -112,7 +113,7 @@ async def test_tasks_go_to_workers_that_have_the_class(bootstrap: str, group: st
     properties = worker_properties(bootstrap, group)
     config = source(files[0], f"{group}-d", **{"files": ",".join(map(str, files)), "tasks.max": "4"})
     async with running(properties, plugins=PlainPlugins("other.Class")) as one, running(properties) as two:
-        leader, _ = leader_and_follower(one, two)
+        leader, _ = await leader_and_follower(one, two)
         await leader.engine.configs.put_connector_config("lines", config)
         await until(lambda: states(two, "lines") == ["RUNNING"] * 5 and settled(one, two))
         assert (len(tasks_here(one)), len(tasks_here(two))) == (0, 4)

@@ -167,7 +167,7 @@ async def test_an_algorithm_that_the_leader_forbids_fails_visibly_until_one_side
         one = await stack.enter_async_context(running(properties))
         with structlog.testing.capture_logs() as lines:
             async with running(properties | both | {"inter.worker.signature.algorithm": "HmacSHA512"}) as two:
-                leader, follower = leader_and_follower(one, two)
+                leader, follower = await leader_and_follower(one, two)
                 assert leader is one
                 for name in NAMES:
                     await one.herder.put_connector_config(
