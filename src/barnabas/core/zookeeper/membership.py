@@ -22,6 +22,7 @@ from barnabas.wire.messages.controlled_shutdown import (
     RemainingPartition,
 )
 from barnabas.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from barnabas.wire.records.remove_topic_record import RemoveTopicRecord
 from barnabas.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 
@@ -106,6 +107,13 @@ def take_over(image: MetadataImage, schema: ConfigSchema) -> Decision[int]:
         changes.add(without_broker(changes.image, schema, broker))
     changes.add(_first_states(changes.image, schema))
     return Decision(tuple(changes.records), len(changes.records), atomic=False)
+
+
+def finish_deletions(image: MetadataImage, names: Iterable[str]) -> Decision[frozenset[str]]:
+    """Remove the topics that are marked to go; the answer: the names of those that were still there."""
+    found = {name: image.topics.by_name[name].id for name in names if name in image.topics.by_name}
+    records = tuple(VersionedRecord(RemoveTopicRecord(topic_id=found[name]), 0) for name in sorted(found))
+    return Decision(records, frozenset(found), atomic=False)
 
 
 def _first_states(image: MetadataImage, schema: ConfigSchema) -> list[VersionedRecord]:
