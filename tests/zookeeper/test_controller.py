@@ -19,7 +19,7 @@ from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.records.partition_record import PartitionRecord
 from barnabas.wire.records.topic_record import TopicRecord
 from tests.peers.zookeeper import ZooKeeper
-from tests.zookeeper.controllers import STRICT, nodes
+from tests.zookeeper.controllers import LIMIT_S, STRICT, nodes
 
 pytestmark = pytest.mark.peer
 ORDERS = Uuid(bytes(15) + b"\x77")
@@ -112,3 +112,34 @@ def test_who_has_lost_the_role_writes_nothing_and_says_so(zookeeper: ZooKeeper, 
             assert not one.controller.is_active
 
     asyncio.run(run())
+
+
+def test_topics_that_are_marked_go_also_when_a_controller_was_cut_off(zookeeper: ZooKeeper, chroot: str) -> None:
+    async def run() -> None:
+        async with nodes(zookeeper, chroot, 1, 2) as [one, two], asyncio.TaskGroup() as group:
+            await one.register()
+            # As a controller that was cut off leaves it,
+            await two.zk.create("/config/topics/half", b'{"version":1,"config":{}}', STRICT("/config"))
+            await two.zk.create("/admin/delete_topics/half", None, STRICT("/admin"))
+            task = group.create_task(one.lead())
+            await one.until(lambda image: 1 in image.cluster.brokers)
+            assert one.controller is not None
+            await one.controller.write(orders)
+            # and as an older broker asks for it.
+            await two.zk.create("/admin/delete_topics/orders", None, STRICT("/admin"))
+            await one.until(lambda image: not image.topics.by_name)
+            for path in ("/brokers/topics/orders", "/config/topics/orders", "/config/topics/half"):
+                await gone(two.zk, path)
+            for name in ("orders", "half"):
+                await gone(two.zk, f"/admin/delete_topics/{name}")
+            assert await two.zk.exists("/brokers/topics") is not None
+            task.cancel()
+
+    asyncio.run(run())
+
+
+async def gone(zk: ZooKeeperClient, path: str) -> None:
+    event = asyncio.Event()
+    if await zk.exists(path, lambda _: event.set()) is not None:
+        async with asyncio.timeout(LIMIT_S):
+            await event.wait()

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from barnabas.core.metadata.image import MetadataImage, replay
 from barnabas.core.metadata.topics import PartitionRegistration
 from barnabas.core.replicated import Decision, VersionedRecord
-from barnabas.core.zookeeper.membership import brokers_seen, take_over
+from barnabas.core.zookeeper.membership import brokers_seen, controlled_shutdown, take_over
 from barnabas.model.features import MetadataVersion
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from barnabas.wire.records.feature_level_record import FeatureLevelRecord
 from barnabas.wire.records.partition_record import PartitionRecord
 from barnabas.wire.records.register_broker_record import RegisterBrokerRecord
@@ -97,3 +101,27 @@ def test_a_new_controller_does_what_was_left_undone() -> None:
     assert (partition(now, 2).leader, partition(now, 2).isr) == (2, (2,))
     assert (partition(now, 2).leader_epoch, partition(now, 2).partition_epoch) == (0, 0)
     assert (partition(now, 3).leader, partition(now, 3).isr) == (-1, (1,))
+
+
+def test_who_is_about_to_stop_leads_only_what_nobody_else_can() -> None:
+    before = image_of(registered(1, 2), a_topic(a_partition([1, 2]), a_partition([2, 1]), a_partition([1])))
+    decision = controlled_shutdown(before, SCHEMA, ControlledShutdownRequest(broker_id=1, broker_epoch=101))
+    now = after(before, decision)
+    assert (partition(now, 0).leader, partition(now, 0).isr) == (2, (2,))
+    assert (partition(now, 1).leader, partition(now, 1).isr) == (2, (2,))
+    assert (partition(now, 2).leader, partition(now, 2).leader_epoch) == (1, 4)
+    assert [(r.topic_name, r.partition_index) for r in decision.response.remaining_partitions] == [("t", 2)]
+    # Asking again changes nothing, and while it is going it is not elected again.
+    assert controlled_shutdown(now, SCHEMA, ControlledShutdownRequest(broker_id=1, broker_epoch=-1)).records == ()
+    assert not now.cluster.active(1)
+
+
+@pytest.mark.parametrize(
+    ("broker", "epoch", "code"),
+    [(9, 109, ErrorCode.BROKER_ID_NOT_REGISTERED), (1, 5, ErrorCode.STALE_BROKER_EPOCH)],
+)
+def test_who_is_not_there_or_was_an_earlier_run_is_refused(broker: int, epoch: int, code: ErrorCode) -> None:
+    before = image_of(registered(1))
+    with pytest.raises(ApiError) as refused:
+        controlled_shutdown(before, SCHEMA, ControlledShutdownRequest(broker_id=broker, broker_epoch=epoch))
+    assert refused.value.code == code

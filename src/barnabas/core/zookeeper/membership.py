@@ -7,11 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from barnabas.core.metadata.cluster import ENTER_CONTROLLED_SHUTDOWN
 from barnabas.core.metadata.config_changes import ConfigSchema
 from barnabas.core.metadata.elections import Elector, with_broker, without_broker
 from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.partition import NO_LEADER
 from barnabas.core.metadata.partition_changes import Target
 from barnabas.core.replicated import Decision, VersionedRecord
+from barnabas.core.zookeeper.control_records import ANY_BROKER_EPOCH
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+from barnabas.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from barnabas.wire.records.remove_topic_record import RemoveTopicRecord
 from barnabas.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 
@@ -51,6 +62,37 @@ def brokers_seen(
     return Decision(tuple(changes.records), (came, gone), atomic=False)
 
 
+def controlled_shutdown(
+    image: MetadataImage, schema: ConfigSchema, request: ControlledShutdownRequest
+) -> Decision[ControlledShutdownResponse]:
+    """Move leaderships away from a broker that is about to stop, and take it out of ISRs that have others.
+
+    The answer names what it still leads: partitions for which there is nobody else. ApiError BROKER_ID_NOT_REGISTERED
+    when it is not there, STALE_BROKER_EPOCH when it has restarted since it asked.
+    """
+    broker = image.cluster.brokers.get(request.broker_id)
+    if broker is None:
+        raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {request.broker_id} is not registered")
+    if request.broker_epoch not in (ANY_BROKER_EPOCH, broker.epoch):
+        raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker.id} is registered with epoch {broker.epoch}")
+    changes = _Changes(image)
+    if not broker.in_controlled_shutdown:
+        begun = BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN
+        )
+        changes.add([VersionedRecord(begun, 1)])
+    changes.add(
+        record for record in without_broker(changes.image, schema, broker.id) if record.record.leader != NO_LEADER
+    )
+    topics = changes.image.topics
+    left = [
+        RemainingPartition(topic_name=topics.by_id[topic_id].name, partition_index=number)
+        for topic_id, number in topics.index.led_by.get(broker.id, ())
+    ]
+    left.sort(key=lambda one: (one.topic_name, one.partition_index))
+    return Decision(tuple(changes.records), ControlledShutdownResponse(remaining_partitions=left), atomic=False)
+
+
 def take_over(image: MetadataImage, schema: ConfigSchema) -> Decision[int]:
     """Do what was left undone while nobody was the controller; the answer: how many partitions change.
 
@@ -65,6 +107,13 @@ def take_over(image: MetadataImage, schema: ConfigSchema) -> Decision[int]:
         changes.add(without_broker(changes.image, schema, broker))
     changes.add(_first_states(changes.image, schema))
     return Decision(tuple(changes.records), len(changes.records), atomic=False)
+
+
+def finish_deletions(image: MetadataImage, names: Iterable[str]) -> Decision[frozenset[str]]:
+    """Remove the topics that are marked to go; the answer: the names of those that were still there."""
+    found = {name: image.topics.by_name[name].id for name in names if name in image.topics.by_name}
+    records = tuple(VersionedRecord(RemoveTopicRecord(topic_id=found[name]), 0) for name in sorted(found))
+    return Decision(records, frozenset(found), atomic=False)
 
 
 def _first_states(image: MetadataImage, schema: ConfigSchema) -> list[VersionedRecord]:

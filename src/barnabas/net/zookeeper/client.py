@@ -29,7 +29,7 @@ from barnabas.core.zookeeper.values import (
     ZnodeId,
 )
 from barnabas.net.zookeeper import requests
-from barnabas.net.zookeeper.connection import Accepted
+from barnabas.net.zookeeper.connection import Accepted, Connection
 from barnabas.net.zookeeper.requests import Request, WhoAmI
 from barnabas.net.zookeeper.session import Session
 from barnabas.net.zookeeper.settings import ZooKeeperSettings
@@ -218,6 +218,13 @@ class ZooKeeperClient:
             return await connection.ask(request, accepted)
         except ZooKeeperError as e:
             raise type(e)(path, e.detail) from None
+
+    async def _awaited(self, session: Session) -> Connection:
+        try:
+            async with asyncio.timeout(self.settings.connection_timeout_ms / 1000):
+                return await session.connection()
+        except TimeoutError:
+            raise session.why_not_connected() from None
 
     @staticmethod
     def _watching(add: Callable[[str, Watch], None], whole: str, watch: Watch) -> Accepted:

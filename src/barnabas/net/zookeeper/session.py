@@ -62,10 +62,16 @@ class Session:
         """Why ZooKeeper does not know us on this connection, or did not let us in when last asked; else empty."""
         self.started: asyncio.Future[None] = self._loop.create_future()
 
+    @property
+    def usable(self) -> Connection | None:
+        """Give the connection of the moment, None while there is none."""
+        connection = self._connection
+        return connection if connection is not None and not connection.lost.done() else None
+
     async def connection(self) -> Connection:
         """Give the connection of the moment, waiting for one; SessionExpiredError when the session ends meanwhile."""
-        if self._connection is not None and not self._connection.lost.done():
-            return self._connection
+        if (connection := self.usable) is not None:
+            return connection
         if self.closed:
             raise ClosedError
         waiter: asyncio.Future[Connection] = self._loop.create_future()

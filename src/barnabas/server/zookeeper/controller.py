@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 
@@ -21,14 +21,15 @@ from barnabas.core.metadata.image import MetadataImage, replay
 from barnabas.core.replicated import Decision, Replicated, VersionedRecord
 from barnabas.core.zookeeper.control_requests import ControllerIdentity, ControlRequest, requests
 from barnabas.core.zookeeper.errors import ZooKeeperError
-from barnabas.core.zookeeper.membership import brokers_seen, take_over
+from barnabas.core.zookeeper.membership import brokers_seen, finish_deletions, take_over
 from barnabas.core.zookeeper.security import ZnodeAcls
-from barnabas.core.zookeeper.values import Check
+from barnabas.core.zookeeper.values import Check, WatchEvent
 from barnabas.core.zookeeper.znodes.acls import RulesByPattern
 from barnabas.core.zookeeper.znodes.configs import Passwords
 from barnabas.core.zookeeper.znodes.operations import KnownZnodes, transactions
-from barnabas.core.zookeeper.znodes.projection import changes
+from barnabas.core.zookeeper.znodes.projection import changes, removal
 from barnabas.core.zookeeper.znodes.reading import ROOTS, Tree, records
+from barnabas.core.zookeeper.znodes.topics import DELETIONS, deletion_path
 from barnabas.core.zookeeper.znodes.znode import Znode
 from barnabas.model.features import METADATA_VERSION
 from barnabas.model.uuid import Uuid
@@ -41,7 +42,6 @@ from barnabas.wire.records.feature_level_record import FeatureLevelRecord
 log = structlog.get_logger("kafka.controller")
 
 R = TypeVar("R")
-_ADMIN: Final = "/admin"
 Records = Iterable[VersionedRecord]
 Publish = Callable[[MetadataDelta], None]
 Tell = Callable[[Mapping[int, Sequence[ControlRequest]]], None]
@@ -141,6 +141,7 @@ class ZooKeeperController:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._commit(), name="commits")
                 group.create_task(self._watch_brokers(), name="brokers")
+                group.create_task(self._watch_deletions(), name="deletions of topics")
                 group.create_task(self._until(lost), name="controller role")
                 await self.write(lambda image: take_over(image, self._around.schema))
         except BaseExceptionGroup as group:
@@ -160,7 +161,7 @@ class ZooKeeperController:
                     )
 
     async def _begin(self, before: MetadataImage) -> None:
-        found = await read_znodes(self._zk, (*ROOTS, _ADMIN))
+        found = await read_znodes(self._zk, (*ROOTS, DELETIONS))
         image = replay(MetadataImage.EMPTY, image_records(found, self._around))
         first = difference(MetadataImage.EMPTY, image)
         self._known = KnownZnodes(found, self._around.layout)
@@ -206,9 +207,29 @@ class ZooKeeperController:
                 log.info("brokers have come or gone", came=sorted(came), gone=sorted(gone))
             await changed.wait()
 
+    async def _watch_deletions(self) -> None:
+        """Remove topics that are marked to go: by a controller that was cut off, or by a broker of before 2.8."""
+        while True:
+            changed = asyncio.Event()
+            marked = await self._zk.children(DELETIONS, partial(_set, changed))
+            await self._delete(sorted(marked))
+            await changed.wait()
+
+    async def _delete(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._known.seen(deletion_path(name), 0)
+        deleted = await self.write(partial(finish_deletions, names=names))
+        leftovers = (change for name in names if name not in deleted for change in removal(name))
+        for transaction in transactions(self._known.operations(leftovers, self._around.acls_for), self._guard):
+            await self._zk.multi(transaction)
+
     async def _until(self, lost: asyncio.Event) -> None:
         await lost.wait()
         raise _LostRoleError("another broker has the role")
+
+
+def _set(changed: asyncio.Event, event: WatchEvent) -> None:
+    changed.set()
 
 
 class _LostRoleError(Exception):

@@ -17,7 +17,7 @@ ALWAYS: Final = (
     brokers.IDS,
     topics.TOPICS,
     notifications.CONFIG_CHANGES,
-    "/admin/delete_topics",
+    topics.DELETIONS,
     "/brokers/seqid",
     notifications.ISR_CHANGES,
     control.PRODUCER_IDS,

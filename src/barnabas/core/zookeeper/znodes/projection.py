@@ -76,10 +76,20 @@ def changes(
     return found, after
 
 
+def removal(topic: str) -> Iterator[ZnodeChange]:
+    """Give the changes that take away a topic and its configs, or what is left of them.
+
+    Marked first: half a topic would else be one whose partitions have no state yet.
+    """
+    yield Written(topics.deletion_path(topic), b"")
+    yield Removed(topics.topic_path(topic))
+    yield Removed(configs.path(ConfigResource(ConfigResourceType.TOPIC, topic)))
+    yield Removed(topics.deletion_path(topic))
+
+
 def _topics(delta: MetadataDelta, controller_epoch: int) -> Iterator[ZnodeChange]:
     for name in sorted(delta.deleted_topics.values()):
-        yield Removed(topics.topic_path(name))
-        yield Removed(configs.path(ConfigResource(ConfigResourceType.TOPIC, name)))
+        yield from removal(name)
     before, after = delta.before.topics.by_id, delta.after.topics.by_id
     for topic_id, numbers in delta.topics.items():
         yield from _topic(before.get(topic_id), after[topic_id], sorted(numbers), controller_epoch)

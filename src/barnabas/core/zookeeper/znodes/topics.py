@@ -18,6 +18,7 @@ from barnabas.wire.records.partition_record import PartitionRecord
 from barnabas.wire.records.topic_record import TopicRecord
 
 TOPICS: Final = "/brokers/topics"
+DELETIONS: Final = "/admin/delete_topics"
 _VERSION: Final = 3
 _STATE_VERSION: Final = 1
 
@@ -25,6 +26,11 @@ _STATE_VERSION: Final = 1
 def topic_path(name: str) -> str:
     """Give where a topic's replicas stand."""
     return f"{TOPICS}/{name}"
+
+
+def deletion_path(name: str) -> str:
+    """Give where it stands that a topic is to go."""
+    return f"{DELETIONS}/{name}"
 
 
 def partitions_path(name: str) -> str:
