@@ -68,7 +68,14 @@ def test_a_wrong_password_is_refused(barnabas: Cluster) -> None:
     assert KafkaError._AUTHENTICATION in [e.code() for e in errors]
 
 
-def test_every_test_begins_with_an_empty_cluster(barnabas: Cluster) -> None:
+@pytest.fixture
+def left_behind(barnabas_cluster: Cluster) -> None:
+    """Have somebody who shares the cluster leave something in it."""
+    barnabas_cluster.create_topic("left-behind")
+    barnabas_cluster.as_user("somebody").allow("write", "topic", "left-behind")
+
+
+def test_every_test_begins_with_an_empty_cluster(left_behind: None, barnabas: Cluster) -> None:
     assert list(barnabas.node.image().topics.by_name) in ([], ["__consumer_offsets"])
     assert not barnabas.node.image().acls.by_id
     consumer = Consumer({**barnabas.admin.librdkafka, "group.id": "g"})

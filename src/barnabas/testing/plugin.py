@@ -57,7 +57,8 @@ def barnabas_cluster(tmp_path_factory: pytest.TempPathFactory, barnabas_settings
 
 @pytest.fixture
 def barnabas(barnabas_cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster for one test: empty at its begin, and emptied after it."""
+    """The cluster for one test: empty at its begin, whatever those left who share it, and emptied after it."""
+    barnabas_cluster.reset()
     yield barnabas_cluster
     barnabas_cluster.reset()
 
