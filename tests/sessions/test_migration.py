@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,13 @@ from barnabas.testing.local import LocalCluster, LocalNode
 from tests.clients.nodes import until
 from tests.mixed.walks import in_sync, read_all
 
-pytestmark = [pytest.mark.peer, pytest.mark.cluster]
+# kafka-python leaves the sockets of refused connections to the collector: they are collected here, in the test.
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.cluster,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 LIFE_MS: Final = 4000
 TOPIC: Final = "migrated"
@@ -92,6 +99,12 @@ class Load:
             while not self._stop.is_set():
                 await (await producer.send(TOPIC, self._next(2), partition=2))
                 await asyncio.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def _collect_leaks() -> Iterator[None]:
+    yield
+    gc.collect()
 
 
 @contextmanager
