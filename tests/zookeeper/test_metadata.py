@@ -21,12 +21,15 @@ from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.core.zookeeper.control_requests import ControlRequest
 from barnabas.core.zookeeper.znodes import acls, brokers, configs, notifications
 from barnabas.core.zookeeper.znodes.configs import properties
+from barnabas.core.zookeeper.znodes.topics import state_path
 from barnabas.model.acl import AclBinding, AclOperation, AclPermissionType, ResourcePattern, ResourceType
 from barnabas.model.principal import KafkaPrincipal
 from barnabas.model.uuid import Uuid
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.server.zookeeper.layout import make_layout
 from barnabas.server.zookeeper.metadata import ZooKeeperMetadata
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.records.partition_change_record import PartitionChangeRecord
 from barnabas.wire.records.partition_record import PartitionRecord
 from barnabas.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from barnabas.wire.records.topic_record import TopicRecord
@@ -196,5 +199,34 @@ def test_what_others_write_is_learnt_by_all(zookeeper: ZooKeeper, chroot: str) -
             await leader.metadata.write(lambda image: Decision((change,), None))
             for broker in found.values():
                 await broker.until(lambda image: image.configs.get(ORDERS).get("retention.ms") == "8")
+
+    asyncio.run(run())
+
+
+def test_a_controller_whose_change_is_refused_begins_anew_in_another_epoch(zookeeper: ZooKeeper, chroot: str) -> None:
+    async def run() -> None:
+        async with cluster(zookeeper, chroot, 1) as found:
+            (leader,) = [await controller_of(found)]
+            await leader.metadata.write(everything)
+            path = state_path("orders", 0)
+            async with ZooKeeperClient(zookeeper.settings(chroot=chroot)) as tool:
+                data, _ = await tool.get(path)
+                await tool.set(path, data)  # nobody but the controller does: what it knows is wrong from here on
+            change = PartitionChangeRecord(topic_id=Uuid(bytes(15) + b"\x77"), partition_id=0, isr=[1], leader=1)
+
+            def shrink(image: MetadataImage) -> Decision[None]:
+                return Decision((VersionedRecord(change, 1),), None)
+
+            with pytest.raises(ApiError) as refused:
+                await leader.metadata.write(shrink)
+            assert refused.value.code == ErrorCode.NOT_CONTROLLER
+            again = await controller_of(found)
+            while again.metadata.seat is None or again.metadata.seat.epoch == 1:
+                again.changed.clear()
+                await asyncio.wait_for(again.changed.wait(), LIMIT_S)
+                again = await controller_of(found)
+            assert again.metadata.seat.epoch == 2
+            await again.metadata.write(shrink)
+            assert (await again.zk.get("/controller_epoch"))[0] == b"2"
 
     asyncio.run(run())

@@ -64,6 +64,8 @@ class ZooKeeperMetadata:
         self._controller: ZooKeeperController | None = None
         self._rules = RulesByPattern()
         self._offset = 0
+        self._led = -1
+        """The epoch that this broker led last; an epoch is led once."""
         self._known = asyncio.Event()
         self.image = MetadataImage.EMPTY
         """The committed metadata, as published."""
@@ -149,6 +151,11 @@ class ZooKeeperMetadata:
                 log.info("the controller is", broker=seat.controller_id, epoch=seat.epoch)
                 await changed.wait()
                 continue
+            if seat.epoch == self._led:
+                # What was asked of ZooKeeper in this epoch may still be done: only another epoch shuts it out.
+                await self._election.resign()
+                continue
+            self._led = seat.epoch
             self._controller = ZooKeeperController(self._zk, seat, self._around, self._publish)
             try:
                 await self._controller.lead(self.image, changed)
