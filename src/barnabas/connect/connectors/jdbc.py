@@ -132,6 +132,8 @@ def explained() -> Iterator[None]:
         yield
     except (Py4JJavaError, PySparkException) as error:
         text = str(error)
+        # Java's stack stands in the trace of the cause: once is enough.
+        said = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else text
         if any(kind in text for kind in _PASSING):
-            raise RetriableError(text) from error
-        raise ConnectError(text) from error
+            raise RetriableError(said) from error
+        raise ConnectError(said) from error
