@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from barnabas.connect.connector import FencedError, TaskContext
-from barnabas.connect.connectors.jdbc import Database
+from barnabas.connect.connector import ConnectError, FencedError, TaskContext
+from barnabas.connect.connectors.jdbc import Database, explained
 from barnabas.connect.connectors.jdbc_sink import JdbcSink
 from barnabas.model.topic_partition import TopicPartition
 
@@ -98,3 +100,10 @@ async def test_new_and_changed_rows_reach_a_topic(
     await watched.until(lambda: watched.records(again) == 5)
     found = [json.loads(value or b"") for value in topics.values(topic, 5)]
     assert sorted((row["id"], row["word"]) for row in found) == [(0, "a"), (1, "a"), (1, "b"), (2, "a"), (3, "c")]
+
+
+def test_what_a_database_refuses_is_told_in_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    jvm: Any = spark._jvm
+    with pytest.raises(ConnectError) as refused, explained():
+        jvm.java.sql.DriverManager.getConnection(f"jdbc:derby:{tmp_path}/nowhere")
+    assert str(refused.value) == f"java.sql.SQLException: Database '{tmp_path}/nowhere' not found."
