@@ -72,6 +72,15 @@ def test_what_decides(authorizer: StandardAuthorizer, allowed: bool, standing: S
     assert told.changes
 
 
+def test_a_super_user_whom_the_rule_refuses_already_need_only_be_one_no_longer() -> None:
+    refusal = AclBinding(
+        ResourcePattern(ResourceType.TOPIC, "*"), "User:alice", WRITE.host, AclOperation.WRITE, AclPermissionType.DENY
+    )
+    told = explain_any(with_rules(refusal, acl("orders"), super_users=frozenset({"User:alice"})), WRITE)
+    assert (told.allowed, told.standing) == (True, StandingRule.SUPER_USER)
+    assert [(change.demoted, change.added) for change in told.changes] == [("User:alice", None)]
+
+
 def test_filters_are_no_questions() -> None:
     with pytest.raises(ValueError, match="is a filter"):
         explain_any(with_rules(), WRITE._replace(operation=AclOperation.ALL))

@@ -117,7 +117,9 @@ def explain_any(authorizer: StandardAuthorizer, question: AnyQuestion) -> AnyExp
     wanted = AnyEffect.GRANTS if allowed else AnyEffect.REFUSES_ALL
     deciding = next((row[0] for row in looked_at if row[2] is wanted), None) if standing is None else None
     considered = tuple(AnyConsidered(*row, row[0] == deciding) for row in looked_at)
-    tried = _changes(question, allowed, standing, considered)
+    rules = {one.rule for one in considered}
+    # A rule can't be added twice: where it is there already, the change without it has been tried before.
+    tried = (one for one in _changes(question, allowed, standing, considered) if one.added not in rules)
     changes = (one for one in tried if one.applied(authorizer).authorize_by_resource_type(*question) is not allowed)
     return AnyExplanation(question, allowed, standing, considered, tuple(dict.fromkeys(changes)))
 
