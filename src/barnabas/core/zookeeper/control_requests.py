@@ -1,7 +1,8 @@
 """What a controller in ZooKeeper mode tells brokers of a change: LeaderAndIsr, UpdateMetadata and StopReplica.
 
 Replicas hear who leads their partitions, everybody hears what clients are told, and who is no replica any more is told
-to stop. A broker that has just come hears everything. Topics go by name and id, as since Kafka 2.8.
+to stop. A broker that has just come hears everything. Who lives is told first: a broker follows only a leader that it
+knows to live. Topics go by name and id, as since Kafka 2.8.
 """
 
 from __future__ import annotations
@@ -72,10 +73,11 @@ def requests(delta: MetadataDelta, controller: ControllerIdentity) -> dict[int, 
     everything = _everything(delta, controller.epoch) if came else told
     for broker in live.values():
         mine = _all_of(delta, broker.id, controller.epoch) if broker.id in came else leaders.get(broker.id)
-        tells = bool(told.by_topic or delta.brokers)
+        states = everything if broker.id in came else told
         found[broker.id] = [
+            *([_update(_Partitions(), broker, live, controller)] if delta.brokers else []),
             *([_leader_and_isr(mine, broker, live, controller)] if mine is not None and mine.by_topic else []),
-            *([_update(everything if broker.id in came else told, broker, live, controller)] if tells else []),
+            *([_update(states, broker, live, controller)] if states.by_topic else []),
             *([_stops(stops[broker.id], broker, controller)] if broker.id in stops else []),
         ]
     return {broker_id: asked for broker_id, asked in found.items() if asked}
