@@ -141,7 +141,7 @@ class ProtocolVersion(IntEnum):
 _FIRST: Final = ProtocolVersion.IBP_0_8_0
 _LAST: Final = ProtocolVersion.IBP_3_9_IV0
 LATEST_PROTOCOL_VERSION: Final = _LAST
-IMAGE_LEVEL: Final = MetadataVersion.IBP_3_9_IV0
+IMAGE_LEVEL: Final = MetadataVersion.IBP_3_7_IV1
 """The metadata.version of images in ZooKeeper mode, whatever the level of the brokers is. The gates of
 `metadata.version` are about who can read a log's records. Nobody reads these, and what they guard, SCRAM and tokens
-among it, ZooKeeper has held for longer."""
+among it, ZooKeeper has held for longer; but it knows nothing of log directories, which the next level brings."""
