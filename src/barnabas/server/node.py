@@ -181,18 +181,20 @@ class Node:
     @property
     def broker_sessions(self) -> BrokerSessions:
         """Give the brokers that the controller of a metadata quorum hears of."""
-        return self._kraft().broker_sessions
+        return self.kraft.broker_sessions
 
     @property
     def replica(self) -> RaftDriver:
         """Give this node's replica of the metadata log."""
-        return self._kraft().replica
+        return self.kraft.replica
 
     async def hear(self, request: ControlRequest) -> None:
         """Take up what the controller tells in ZooKeeper mode; ApiError when it has been replaced."""
         await self.mode.hear(request)
 
-    def _kraft(self) -> KRaftMode:
+    @property
+    def kraft(self) -> KRaftMode:
+        """Give the mode of a node with a metadata log; only for what there is nowhere else."""
         assert isinstance(self.mode, KRaftMode), "served only where there is a metadata log"
         return self.mode
 
