@@ -27,6 +27,8 @@ from barnabas.wire.errors import ApiError, ErrorCode
 if TYPE_CHECKING:
     from barnabas.core.zookeeper.control_requests import ControlRequest
     from barnabas.server.broker import Broker
+    from barnabas.server.forwarding.channel import ForwardingChannel
+    from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
     from barnabas.server.node import Node
     from barnabas.server.raft.driver import RaftDriver
     from barnabas.server.raft.metadata_log import MetadataLog
@@ -80,6 +82,10 @@ class KRaftMode:
         shown = ControllerMetrics(registry, self.controller, self.broker_sessions.heartbeats)
         self.controller.on_decided, self.controller.on_leader = shown.decided, shown.new_leader
         return [self._registrar, metrics, shown]
+
+    def channel(self, forwarding: ForwardingChannel, local: LocalChannel | None) -> ControllerChannel:
+        """Give the way to the active controller: every one takes Envelopes."""
+        return forwarding
 
     def begin(self) -> None:
         """Begin what a controller does all the time, once the metadata is known."""

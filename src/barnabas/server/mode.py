@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from barnabas.server.cluster_metadata import ClusterMetadata, DecidingController
     from barnabas.server.config import Endpoint
     from barnabas.server.context import SupportedFeature
+    from barnabas.server.forwarding.channel import ForwardingChannel
+    from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
     from barnabas.server.node import Node
     from barnabas.server.publishers import Publisher
     from barnabas.server.raft.metadata_log import MetadataLog
@@ -98,6 +100,10 @@ class Mode(Protocol):
 
     def publishers(self) -> Sequence[Publisher]:
         """Give those who follow the metadata on behalf of the mode."""
+        ...
+
+    def channel(self, forwarding: ForwardingChannel, local: LocalChannel | None) -> ControllerChannel:
+        """Give the way to the active controller. local: to the one in this process, None where none can be."""
         ...
 
     def begin(self) -> None:

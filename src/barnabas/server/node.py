@@ -29,7 +29,7 @@ from barnabas.server.config import NodeConfig
 from barnabas.server.context import ClientConnection, LiveBroker, SupportedFeature
 from barnabas.server.delegation_tokens import token_secrets
 from barnabas.server.forwarding.channel import ForwardingChannel
-from barnabas.server.forwarding.controller_channel import LocalChannel
+from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
 from barnabas.server.kraft_mode import KRaftMode
 from barnabas.server.logins.mechanisms import Mechanisms
 from barnabas.server.logins.principals import Principals
@@ -145,14 +145,16 @@ class Node:
         self.mode = mode_of(self, fs)
         self.metadata = self.mode.metadata
         self.controller_router: Router | None = self.mode.controller_router
-        self.channel: ForwardingChannel = ForwardingChannel(
+        local = LocalChannel(self, self.controller_router) if self.controller_router is not None else None
+        self._forwarding = ForwardingChannel(
             self,
             leader=self.metadata.active_controller,
             leader_changed=self.metadata.controller_changed,
             next_image=self.next_image,
-            local=LocalChannel(self, self.controller_router) if self.controller_router is not None else None,
+            local=local,
             serde=self.principals.serde,
         )
+        self.channel: ControllerChannel = self.mode.channel(self._forwarding, local)
         self._publishers += self.mode.publishers()
         self.broker = Broker(self) if config.is_broker else None
         if self.broker is not None:
@@ -390,7 +392,7 @@ class Node:
         for task in reversed(self._tasks):
             if task is not self._metadata_task:
                 await _cancelled(task)
-        await self.channel.close()
+        await self._forwarding.close()
         if self._metadata_task is not None:
             await self.metadata.stop(hand_over=clean)
             await _cancelled(self._metadata_task)

@@ -56,7 +56,8 @@ async def test_a_follower_that_was_away_too_long_catches_up_by_a_snapshot(tmp_pa
         await leader.controller.write(note("after", 1))
         await quorum.start(away)
         await quorum.agree()
-        assert noted(quorum.nodes[away].kraft.controller.committed_image, ["after", *TOPICS]) == {"after": 1, **expected}
+        back = quorum.nodes[away].kraft.controller
+        assert noted(back.committed_image, ["after", *TOPICS]) == {"after": 1, **expected}
 
 
 async def test_voters_join_by_themselves_and_leave_when_they_are_told_to(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from barnabas.server.handlers import ZOOKEEPER, ZOOKEEPER_CONTROLLER
 from barnabas.server.peer_channels import peer_settings
 from barnabas.server.router import Router
 from barnabas.server.zookeeper.broker_channels import BrokerChannels
+from barnabas.server.zookeeper.channel import ZooKeeperChannel
 from barnabas.server.zookeeper.controller import Surroundings
 from barnabas.server.zookeeper.layout import cluster_id, layout, make_layout
 from barnabas.server.zookeeper.lifecycle import ZooKeeperLifecycle
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.config import NodeConfig
     from barnabas.server.context import SupportedFeature
+    from barnabas.server.forwarding.channel import ForwardingChannel
+    from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
     from barnabas.server.node import Node
     from barnabas.server.publishers import Publisher
 
@@ -86,6 +89,12 @@ class ZooKeeperMode:
     def publishers(self) -> Sequence[Publisher]:
         """Give nobody: brokers are told by the controller as it publishes."""
         return []
+
+    def channel(self, forwarding: ForwardingChannel, local: LocalChannel | None) -> ControllerChannel:
+        """Give the way to the controller, which may take no Envelopes."""
+        assert local is not None, "every broker may be the controller"
+        version = self._node.config.protocol_version
+        return ZooKeeperChannel(version, self.metadata, forwarding, local, self._channel_settings)
 
     def begin(self) -> None:
         """Begin what a controller does all the time."""
