@@ -107,9 +107,12 @@ class ZooKeeperClient:
 
     async def authenticated_id(self) -> ZnodeId | None:
         """Give who we are to ZooKeeper, the id that ACLs of ours get; None for nobody. ZooKeeper 3.7 or later."""
-        body = await self._read(WhoAmI(), "")
-        found = {one.scheme: one for one in requests.read_ids(body)}
-        return next((found[scheme] for scheme in _PROVEN if scheme in found), None)
+        return next(iter(await self.authenticated_ids()), None)
+
+    async def authenticated_ids(self) -> tuple[ZnodeId, ...]:
+        """Give all ids that we have proven: with a login over TLS two, and ACLs of ours get both. ZooKeeper 3.7."""
+        found = requests.read_ids(await self._read(WhoAmI(), ""))
+        return tuple(one for scheme in _PROVEN for one in found if one.scheme == scheme)
 
     # Reading.
 
