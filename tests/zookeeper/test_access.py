@@ -94,7 +94,9 @@ async def test_nobody_is_told_to_log_in(zookeeper: ZooKeeper, chroot: str) -> No
     async with ZooKeeperClient(zookeeper.settings(chroot=f"{chroot}-strict")) as owner:
         await lay_out(owner)
         async with ZooKeeperClient(zookeeper.settings(None, f"{chroot}-strict")) as zk:
-            with pytest.raises(ZooKeeperAccessError, match=r"this node is nobody.*of sasl:kafka. Log in as the brokers"):
+            with pytest.raises(
+                ZooKeeperAccessError, match=r"this node is nobody.*of sasl:kafka. Log in as the brokers"
+            ):
                 await check_access(zk, set_acl=False)
 
 
