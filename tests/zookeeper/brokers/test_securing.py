@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import NewPartitions, NewTopic
 
 from barnabas.core.zookeeper.errors import NoAuthError
 from barnabas.core.zookeeper.paths import is_covered
@@ -20,11 +21,12 @@ from barnabas.core.zookeeper.values import CREATOR_ALL, OPEN_ACLS, READABLE, Sta
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from tests.peers.kafka_zookeeper import ZooKeeperBroker
 from tests.peers.zookeeper import ZooKeeper
-from tests.peers.zookeeper_cluster import KAFKA, OURS, WAIT_S, ZooKeeperCluster
+from tests.peers.zookeeper_cluster import KAFKA, OURS, ZooKeeperCluster
 from tests.zookeeper.migration.conftest import Migration, barnabas, migration
 from tests.zookeeper.migration.test_tool import OPEN, SECURE, STRICT, UNSECURE, wanted
 from tests.zookeeper.migration.trees import acls_of
 
+from .admins import do
 from .traffic import Traffic
 
 __all__ = ["barnabas", "migration"]
@@ -39,16 +41,15 @@ class Changes:
     """Makes one topic after the other; each is there when it returns. last: its znode."""
 
     def __init__(self, cluster: ZooKeeperCluster) -> None:
-        self._admin = AdminClient(cluster.librdkafka)
         self._cluster = cluster
         self._numbers = count()
         self.last = ""
 
     def topic(self) -> None:
-        """Make a topic; asked again while the controller is on the move."""
+        """Make a topic."""
         name = f"made-{next(self._numbers)}"
-        (made,) = self._admin.create_topics([NewTopic(name, 1, 2)], operation_timeout=WAIT_S).values()
-        made.result(WAIT_S)
+        wanted = [NewTopic(name, 1, 2)]
+        do(self._cluster.librdkafka, lambda admin: admin.create_topics(wanted), KafkaError.TOPIC_ALREADY_EXISTS)
         self.last = f"/brokers/topics/{name}"
 
 
@@ -130,9 +131,8 @@ def change_what_is_strict(cluster: ZooKeeperCluster, topic: str) -> None:
         return len(json.loads((await zk.get(topic))[0])["partitions"])
 
     cluster.ask(close, user="kafka")
-    admin = AdminClient(cluster.librdkafka)
-    (more,) = admin.create_partitions([NewPartitions(topic.rpartition("/")[2], 2)]).values()
-    more.result(WAIT_S)
+    more = [NewPartitions(topic.rpartition("/")[2], 2)]
+    do(cluster.librdkafka, lambda admin: admin.create_partitions(more))
     assert cluster.ask(open_again) == 2
 
 
