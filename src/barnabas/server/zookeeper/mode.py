@@ -20,6 +20,7 @@ from barnabas.server.format import random_uuid
 from barnabas.server.handlers import ZOOKEEPER, ZOOKEEPER_CONTROLLER
 from barnabas.server.peer_channels import peer_settings
 from barnabas.server.router import Router
+from barnabas.server.zookeeper.access import check_access, warn_of_open_znodes
 from barnabas.server.zookeeper.broker_channels import BrokerChannels
 from barnabas.server.zookeeper.channel import ZooKeeperChannel
 from barnabas.server.zookeeper.controller import Surroundings
@@ -53,7 +54,8 @@ class ZooKeeperMode:
         self._node = node
         config = node.config
         self._zk = ZooKeeperClient(zookeeper_settings(config.originals))
-        self._acls_for = partial(acls_for, secure=config["zookeeper.set.acl"])
+        self._sets_acls: bool = config["zookeeper.set.acl"]
+        self._acls_for = partial(acls_for, secure=self._sets_acls)
         self._holds = {"rules": config.keeps_acls_in_zookeeper, "tokens": node.token_secrets is not None}
         self._channels = BrokerChannels(self._channel_settings, config.controller_channel_listener)
         self.changes = ClusterChanges(config, node.clock, token_rules(config, node.token_secrets))
@@ -78,6 +80,7 @@ class ZooKeeperMode:
     async def join(self) -> str:
         """Begin a session, make the znodes that are missing, and take the directories; give the cluster's id."""
         await self._zk.start()
+        await check_access(self._zk, set_acl=self._sets_acls)
         await make_layout(self._zk, self._acls_for, **self._holds)
         cluster = await cluster_id(self._zk, self._acls_for, lambda: str(random_uuid()))
         self._node.log_dirs.acquire(cluster, self._node.config.node_id, MetaVersion.ZOOKEEPER)
@@ -97,8 +100,13 @@ class ZooKeeperMode:
         return ZooKeeperChannel(version, self.metadata, forwarding, local, self._channel_settings)
 
     def begin(self) -> None:
-        """Begin what a controller does all the time."""
+        """Begin what a controller does all the time, and look whether znodes stand open that should not."""
+        if self._sets_acls:
+            self._node.watch(self._look_for_open_znodes(), "open znodes")
         self._node.watch(self.changes.run(self.controller), "cluster changes")
+
+    async def _look_for_open_znodes(self) -> None:
+        await warn_of_open_znodes(self._zk)
 
     async def close(self) -> None:
         """End the session, and with it the broker's znode."""
