@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from barnabas.client.admin import Admin
-from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
+from barnabas.client.admin.configs import ConfigResource, ConfigResourceType
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.net.zookeeper.config_keys import JVM_KEYS
 from barnabas.server.config import NodeConfig
