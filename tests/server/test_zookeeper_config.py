@@ -104,6 +104,7 @@ def test_the_controller_is_met_where_brokers_meet_unless_it_has_a_listener() -> 
         ({"advertised.listeners": "CLIENTS://h:1"}, "the brokers' own listener, BROKERS, is none of those"),
         ({"control.plane.listener.name": "OTHER"}, "control.plane.listener.name=OTHER: want one of the listeners"),
         ({"control.plane.listener.name": "BROKERS"}, "is the listener between brokers as well"),
+        ({"sasl.mechanism.inter.broker.protocol": "GSSAPI"}, "enabled.mechanisms, SCRAM-SHA-512, PLAIN"),
         ({"password.encoder.key.length": "100"}, "want one of 128, 192, 256"),
         ({"authorizer.zookeeper.url": "elsewhere:2181"}, "in ZooKeeper mode the ACLs are where the rest"),
     ],

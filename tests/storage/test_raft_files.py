@@ -61,6 +61,7 @@ def test_meta_properties_of_zookeeper_mode_name_a_broker(fs: MemoryFileSystem) -
     put(fs, "meta.properties", f"broker.id=5\ncluster.id=abc\ndirectory.id={ID}\n")
     found = MetaProperties("abc", 5, ID, MetaVersion.ZOOKEEPER)
     assert read_meta_properties(DIR, fs, MetaVersion.ZOOKEEPER) == found
+    assert read_meta_properties(DIR, fs, None) == found
 
 
 @pytest.mark.parametrize(
@@ -70,12 +71,13 @@ def test_meta_properties_of_zookeeper_mode_name_a_broker(fs: MemoryFileSystem) -
         ("version=0\ncluster.id=a\nbroker.id=1\n", MetaVersion.KRAFT, "ZooKeeper mode's; want 1, a directory of KRaft"),
         ("cluster.id=a\nbroker.id=1\n", MetaVersion.KRAFT, "is of version 0"),
         ("version=2\ncluster.id=a\nbroker.id=1\n", MetaVersion.ZOOKEEPER, "is of version 2; want 0"),
+        ("version=2\ncluster.id=a\nbroker.id=1\n", None, "is of version 2; want 0 or 1"),
         ("version=0\ncluster.id=a\nnode.id=1\n", MetaVersion.ZOOKEEPER, "has no good broker.id"),
         ("version=0\nbroker.id=1\n", MetaVersion.ZOOKEEPER, "has no cluster.id"),
     ],
 )
 def test_meta_properties_of_the_other_kind_are_refused(
-    fs: MemoryFileSystem, text: str, wanted: MetaVersion, said: str
+    fs: MemoryFileSystem, text: str, wanted: MetaVersion | None, said: str
 ) -> None:
     put(fs, "meta.properties", text)
     with pytest.raises(MetaPropertiesError, match=r"meta\.properties") as refused:

@@ -56,3 +56,10 @@ def _check_listeners(config: NodeConfig) -> None:
             f"{_CONTROL_PLANE}={control_plane} is the listener between brokers as well: take it out, or give the "
             "controller a listener of its own"
         )
+    mechanism = config.on_listener(inter_broker, "sasl.mechanism.inter.broker.protocol")
+    offered = config.on_listener(inter_broker, "sasl.enabled.mechanisms")
+    if config.security_protocol(inter_broker).startswith("SASL_") and mechanism not in offered:
+        raise ConfigError(
+            f"sasl.mechanism.inter.broker.protocol={mechanism}: listener {inter_broker}, by which brokers reach each "
+            f"other, does not offer it; want one of its sasl.enabled.mechanisms, {', '.join(offered)}"
+        )

@@ -46,11 +46,11 @@ class MetaProperties:
 
 
 def read_meta_properties(
-    directory: Path, fs: FileSystem, version: MetaVersion = MetaVersion.KRAFT
+    directory: Path, fs: FileSystem, version: MetaVersion | None = MetaVersion.KRAFT
 ) -> MetaProperties | None:
     """Give what the directory belongs to; None when it is not formatted.
 
-    MetaPropertiesError when the file is damaged, or of another version than the one that is wanted.
+    version: the one that is wanted, None for any. MetaPropertiesError for another one, and for a damaged file.
     """
     path = directory / FILE_NAME
     try:
@@ -58,19 +58,13 @@ def read_meta_properties(
     except (FileNotFoundError, NotADirectoryError):
         return None
     pairs = parse_properties(text)
-    found = pairs.get("version", "0")
-    if found != str(int(version)):
-        known = [str(v) for v in MetaVersion if str(int(v)) == found]
-        raise MetaPropertiesError(
-            f"{path} is of version {found}{f', a directory of {known[0]}' if known else ''}; "
-            f"want {int(version)}, a directory of {version}"
-        )
-    cluster_id, node_id = pairs.get("cluster.id"), pairs.get(version.id_key, "")
+    found = _version(path, pairs.get("version", "0"), version)
+    cluster_id, node_id = pairs.get("cluster.id"), pairs.get(found.id_key, "")
     if not cluster_id:
         raise MetaPropertiesError(f"{path} has no cluster.id")
     if not node_id.isdecimal():
-        raise MetaPropertiesError(f"{path} has no good {version.id_key}: {node_id!r}")
-    return MetaProperties(cluster_id, int(node_id), _directory_id(path, pairs.get("directory.id")), version)
+        raise MetaPropertiesError(f"{path} has no good {found.id_key}: {node_id!r}")
+    return MetaProperties(cluster_id, int(node_id), _directory_id(path, pairs.get("directory.id")), found)
 
 
 def write_meta_properties(directory: Path, properties: MetaProperties, fs: FileSystem) -> None:
@@ -81,6 +75,15 @@ def write_meta_properties(directory: Path, properties: MetaProperties, fs: FileS
         pairs["directory.id"] = str(properties.directory_id)
     text = "#\n" + format_properties(dict(sorted(pairs.items())))
     fs.write_durably(directory / FILE_NAME, text.encode())
+
+
+def _version(path: Path, text: str, wanted: MetaVersion | None) -> MetaVersion:
+    found = next((version for version in MetaVersion if str(int(version)) == text), None)
+    if found is None or wanted not in (None, found):
+        which = "" if found is None else f", a directory of {found}"
+        want = "0 or 1" if wanted is None else f"{int(wanted)}, a directory of {wanted}"
+        raise MetaPropertiesError(f"{path} is of version {text}{which}; want {want}")
+    return found
 
 
 def _directory_id(path: Path, text: str | None) -> Uuid | None:
