@@ -139,6 +139,7 @@ class ZooKeeperMode:
             image=node.image,
             next_image=node.next_image,
             failed_directories=lambda: len(node.log_dirs.offline),
+            stop_following=broker.replicas.stop_following,
         )
 
     async def hear(self, request: ControlRequest) -> None:
