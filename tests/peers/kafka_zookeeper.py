@@ -1,4 +1,4 @@
-"""Real brokers of Apache Kafka 3.9.1 in ZooKeeper mode, and that release's own security migration tool."""
+"""Brokers in ZooKeeper mode, of Apache Kafka 3.9.1 or ours on the same files; and that release's own migration tool."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from barnabas.client.admin import Admin
 from barnabas.client.config import ClientConfig
 from barnabas.net.client import ChannelError
 from barnabas.server.dev_node import DevFiles
 from barnabas.testing.ports import HOST, free_ports
-from barnabas.testing.processes import NodeProcess, NodeProcessError
+from barnabas.testing.processes import Barnabas, NodeProcess, NodeProcessError
 from barnabas.testing.shape import Address, NodePlan
 from barnabas.wire.errors import ApiError
 
@@ -37,7 +37,8 @@ class ZooKeeperBroker:
     """One broker: clients log in by PLAIN as `admin`, its super user. Use as a context manager, or start and stop it.
 
     zookeeper: `zookeeper.connect`, chroot included; jaas: the login file towards ZooKeeper, None for nobody; set_acl:
-    `zookeeper.set.acl`; properties: more of server.properties, over what stands here.
+    `zookeeper.set.acl`; properties: more of server.properties, over what stands here; jvm: options for Kafka's; ours:
+    Barnabas instead of Apache Kafka. All of it may be changed while it is down.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class ZooKeeperBroker:
     broker_id: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
     jvm: Sequence[str] = ()
+    ours: bool = False
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -54,6 +56,7 @@ class ZooKeeperBroker:
         (self.port,) = free_ports(1)
         address = Address(self.port, self.port)
         self.process = NodeProcess(NodePlan(self.broker_id, address, None), self.files, self)
+        self._barnabas = Barnabas()
 
     def __enter__(self) -> Self:
         self.start()
@@ -67,14 +70,28 @@ class ZooKeeperBroker:
         """Give host and port for clients."""
         return f"{HOST}:{self.port}"
 
+    def librdkafka(self, *others: ZooKeeperBroker) -> dict[str, Any]:
+        """Give the same settings as `client_config` in librdkafka's spelling."""
+        return {
+            "bootstrap.servers": ",".join(one.bootstrap for one in (self, *others)),
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": ADMIN,
+            "sasl.password": ADMIN_PASSWORD,
+        }
+
     def client_config(self, *others: ZooKeeperBroker) -> ClientConfig:
         """Give the settings of a client that is `admin`. others: more brokers to begin at."""
-        return ClientConfig.from_properties({
+        return ClientConfig.from_properties(self.client_properties(*others))
+
+    def client_properties(self, *others: ZooKeeperBroker) -> dict[str, str]:
+        """Give the same in Java's spelling."""
+        return {
             "bootstrap.servers": ",".join(one.bootstrap for one in (self, *others)),
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": f'{_PLAIN} required username="{ADMIN}" password="{ADMIN_PASSWORD}";',
-        })  # fmt: skip
+        }
 
     def start(self, *, wait: bool = True) -> None:
         """Start it; KafkaError when it does not come up."""
@@ -90,7 +107,8 @@ class ZooKeeperBroker:
             self.process.wait_ready(START_TIMEOUT_S)
         except NodeProcessError as e:
             self.process.kill()
-            raise KafkaError(f"Apache Kafka {ZOOKEEPER_KAFKA} did not come up:\n{e}") from None
+            name = "Barnabas" if self.ours else f"Apache Kafka {ZOOKEEPER_KAFKA}"
+            raise KafkaError(f"{name} did not come up:\n{e}") from None
 
     def stop(self, *, kill: bool = False) -> None:
         """End it: an orderly shutdown, or kill -9."""
@@ -103,19 +121,28 @@ class ZooKeeperBroker:
 
     def command(self, files: DevFiles) -> list[str]:
         """Give the command that runs it."""
+        if self.ours:
+            return self._barnabas.command(files)
         options = [*SMALL_JVM, *self.jvm, *_options(self.jaas, "log4j-zookeeper.properties")]
         return [java(), *options, "kafka.Kafka", str(files.properties)]
 
     def environment(self) -> dict[str, str]:
         """Give the environment variables of the process."""
+        if self.ours and self.jaas is not None:
+            return os.environ | {"KAFKA_OPTS": f"-Djava.security.auth.login.config={self.jaas}"}
         return dict(os.environ)
 
     def is_ready(self, files: DevFiles, log: str) -> bool:
         """Say whether it has announced itself and knows of itself from the controller: before, it makes no topic."""
-        if f"[KafkaServer id={self.broker_id}] started" not in log:
+        if not self._has_announced_itself(files, log):
             return False
         with ThreadPoolExecutor(1) as thread:  # the caller may be a coroutine of another loop
             return thread.submit(asyncio.run, self._knows_itself()).result()
+
+    def _has_announced_itself(self, files: DevFiles, log: str) -> bool:
+        if self.ours:
+            return self._barnabas.is_ready(files, log)
+        return f"[KafkaServer id={self.broker_id}] started" in log
 
     async def _knows_itself(self) -> bool:
         try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from .maven import compiled, java, kafka_classpath
+from .maven import KAFKA, compiled, java, kafka_classpath
 
 TOPIC_COMMAND: Final = "org.apache.kafka.tools.TopicCommand"
 CONFIG_COMMAND: Final = "kafka.admin.ConfigCommand"
@@ -58,9 +58,9 @@ class ToolError(AssertionError):
 class ToolRunner:
     """One warm JVM; runs one tool at a time. `close` it by the end of the test run."""
 
-    def __init__(self, extra_classpath: str = "", options: Sequence[str] = ()) -> None:
-        """options: more options of the Java launcher."""
-        classpath = f"{compiled(_HERE / 'java' / 'ToolRunner.java')}:{kafka_classpath()}"
+    def __init__(self, extra_classpath: str = "", options: Sequence[str] = (), release: str = KAFKA) -> None:
+        """options: more options of the Java launcher; release: whose tools."""
+        classpath = f"{compiled(_HERE / 'java' / 'ToolRunner.java')}:{kafka_classpath(release)}"
         if extra_classpath:
             classpath += f":{extra_classpath}"
         self._process = subprocess.Popen(

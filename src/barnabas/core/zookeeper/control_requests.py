@@ -53,6 +53,7 @@ def requests(delta: MetadataDelta, controller: ControllerIdentity) -> dict[int, 
     leaders: dict[int, _Partitions] = {}
     stops: dict[int, _Partitions] = {}
     told = _Partitions()
+    leaving = _leaving(delta)
     for topic, number, before, after in _touched(delta):
         if after is None:
             for replica in before.replicas if before is not None else ():
@@ -67,6 +68,8 @@ def requests(delta: MetadataDelta, controller: ControllerIdentity) -> dict[int, 
                 leaders.setdefault(replica, _Partitions()).add(topic, state)
         for replica in set(before.replicas if before is not None else ()) - set(after.replicas):
             stops.setdefault(replica, _Partitions()).add(topic, _stop(number, after.leader_epoch))
+        for replica in leaving.intersection(after.replicas) - {after.leader}:
+            stops.setdefault(replica, _Partitions()).add(topic, _stop(number, after.leader_epoch, deletes=False))
         told.add(topic, _told_state(number, after, cluster, controller.epoch))
     came = {i for i in delta.brokers if i in live and _epoch(delta.before.cluster, i) != live[i].epoch}
     found: dict[int, list[ControlRequest]] = {}
@@ -191,9 +194,20 @@ def _going(
     )
 
 
-def _stop(number: int, leader_epoch: int) -> stop_replica.StopReplicaPartitionState:
+def _leaving(delta: MetadataDelta) -> frozenset[int]:
+    """Give the brokers that have begun to shut down: what they follow they are to follow no longer."""
+    before, after = delta.before.cluster.brokers, delta.after.cluster.brokers
+    return frozenset(
+        broker_id
+        for broker_id in delta.brokers
+        if broker_id in after and after[broker_id].in_controlled_shutdown
+        if broker_id not in before or not before[broker_id].in_controlled_shutdown
+    )
+
+
+def _stop(number: int, leader_epoch: int, *, deletes: bool = True) -> stop_replica.StopReplicaPartitionState:
     return stop_replica.StopReplicaPartitionState(
-        partition_index=number, leader_epoch=leader_epoch, delete_partition=True
+        partition_index=number, leader_epoch=leader_epoch, delete_partition=deletes
     )
 
 

@@ -79,6 +79,7 @@ class ReplicaManager:
             clock,
             broker_epoch=broker_epoch,
             events=ReplicaEvents(self.isr_changes.propose, self._isr_decided),
+            told_epochs=not config.is_zookeeper_mode,
         )
         self.fetchers = ReplicaFetchers(
             config,
@@ -139,6 +140,11 @@ class ReplicaManager:
             self.fetchers.stop_idle()
             self.awaited.elected(awaited)
         return changes
+
+    def stop_following(self) -> None:
+        """Fetch from no leader any more, until a new leader epoch."""
+        for partition in self.partitions:
+            self.fetchers.stop(partition)
 
     # --- running
 
