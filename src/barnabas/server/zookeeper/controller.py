@@ -263,8 +263,8 @@ class ZooKeeperController:
         if came and self._deletions.topics and not delta.snapshot:
             again = requests(self._deletions.delta(delta.after), self._identity)
             self._around.tell({broker: asked for broker, asked in again.items() if broker in came})
-        if not self._around.answers and self._deletions.topics:
-            self._deletions = self._deletions.told(after)
+        if self._deletions.topics:  # this broker itself knows by what was published
+            self._deletions = self._deletions.told({self._identity.id} if self._around.answers else after)
         self._finish_deletions()
 
     def _finish_deletions(self) -> None:
