@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from barnabas.core.zookeeper.access import NEEDED_FOR_RULES
 from barnabas.core.zookeeper.security import acls_for
 from barnabas.core.zookeeper.values import CREATOR_ALL, OPEN_ACLS, READABLE, Permission, ZnodeAcl
 from barnabas.net.zookeeper.client import ZooKeeperClient
@@ -82,6 +83,18 @@ async def test_who_may_write_but_not_stand_for_election_is_stopped(zookeeper: Zo
         async with ZooKeeperClient(zookeeper.settings("other", chroot)) as zk:
             with pytest.raises(ZooKeeperAccessError, match="no right to go on at /, of sasl:kafka"):
                 await check_access(zk, set_acl=False)
+
+
+@pytest.mark.requirement("H-34", "A-34")
+async def test_who_keeps_rules_alone_needs_rights_to_these(zookeeper: ZooKeeper, chroot: str) -> None:
+    async with ZooKeeperClient(zookeeper.settings(chroot=chroot)) as owner:
+        await lay_out(owner, secure=False)
+        await owner.set_acls("/brokers/ids", [CREATOR_ALL, READABLE])
+        async with ZooKeeperClient(zookeeper.settings("other", chroot)) as zk:
+            await check_access(zk, set_acl=True, needed=NEEDED_FOR_RULES)
+            await owner.set_acls("/kafka-acl-changes", [CREATOR_ALL, READABLE])
+            with pytest.raises(ZooKeeperAccessError, match=r"go on at /kafka-acl-changes, of sasl:kafka\."):
+                await check_access(zk, set_acl=True, needed=NEEDED_FOR_RULES)
 
 
 @pytest.mark.requirement("H-34")

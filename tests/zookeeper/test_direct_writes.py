@@ -32,9 +32,10 @@ from barnabas.server.zookeeper.reading import read_znodes
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
 from barnabas.wire.records.topic_record import TopicRecord
+from tests.net.zookeeper.gate import Gate
 from tests.peers.kafka_zookeeper import ZooKeeperBroker
 from tests.peers.zookeeper import ZooKeeper
-from tests.zookeeper.controllers import STRICT
+from tests.zookeeper.controllers import LIMIT_S, STRICT
 from tests.zookeeper.test_metadata import Broker, cluster, controller_of, shown
 from tests.zookeeper.test_znodes import ENCODER, STEPS, held
 
@@ -154,6 +155,35 @@ async def test_what_was_read_is_read_again_when_it_changes_before_the_write(
         await direct(one).write(quota(None, BOBS_APP))
         assert (await one.zk.get("/config/users/bob"))[0] == b'{"version":1,"config":{"producer_byte_rate":"7"}}'
         assert await one.zk.exists("/config/users/bob/clients") is None
+
+
+@pytest.mark.requirement("F-42")
+async def test_a_write_whose_answer_is_lost_is_looked_into(
+    zookeeper: ZooKeeper, chroot: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Gate(zookeeper.ports[0]) as gate:
+        settings = zookeeper.settings(chroot=chroot, servers=(("127.0.0.1", gate.port),))
+        async with ZooKeeperClient(settings) as zk, ZooKeeperClient(zookeeper.settings(chroot=chroot)) as other:
+            await make_layout(zk, STRICT, rules=True, tokens=True)
+            known = Known(zk, ENCODER)
+            writer = DirectWrites(zk, STRICT, ENCODER, lambda: known.image, known.heard)
+            made, multi = asyncio.Event(), zk.multi
+            assert await other.exists("/config/users/bob", lambda _: made.set()) is None
+
+            async def unanswered(operations: Sequence[Operation]) -> list[Result]:
+                monkeypatch.undo()
+                gate.keep_answers()
+                return await multi(operations)
+
+            monkeypatch.setattr(zk, "multi", unanswered)
+            writing = asyncio.create_task(writer.write(quota(5.0)))
+            async with asyncio.timeout(LIMIT_S):
+                await made.wait()
+            await gate.cut()
+            await writing
+            assert dict(known.image.client_quotas.get(BOB)) == {"producer_byte_rate": 5.0}
+            data, _ = await other.get("/config/users/bob")
+            assert data == b'{"version":1,"config":{"producer_byte_rate":"5"}}'
 
 
 @pytest.mark.requirement("F-42")

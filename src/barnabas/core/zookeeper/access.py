@@ -11,6 +11,7 @@ from barnabas.core.zookeeper.migration_checks import names_host
 from barnabas.core.zookeeper.paths import ROOT
 from barnabas.core.zookeeper.security import holders, rights
 from barnabas.core.zookeeper.values import Permission, ZnodeId
+from barnabas.core.zookeeper.znodes import acls
 
 NEEDED: Final[Mapping[str, Permission]] = {
     ROOT: Permission.CREATE,
@@ -21,6 +22,13 @@ NEEDED: Final[Mapping[str, Permission]] = {
     "/config/users": Permission.READ,
 }
 """What a broker does in its first minute, and where: it registers, stands for election, reads what is secret."""
+NEEDED_FOR_RULES: Final[Mapping[str, Permission]] = {
+    f"{acls.LITERAL}/Topic": Permission.CREATE,
+    f"{acls.PREFIXED}/Topic": Permission.CREATE,
+    acls.LITERAL_CHANGES: Permission.CREATE,
+    acls.EXTENDED_CHANGES: Permission.CREATE,
+}
+"""What a node does that keeps nothing there but rules."""
 TOOL: Final = "barnabas zookeeper-security-migration --zookeeper.acl=secure"
 """What closes open znodes, and what gives rights to others."""
 _NAMED: Final = 5
@@ -32,9 +40,9 @@ _LOG_IN: Final = (
 )
 
 
-def out_of_bounds(ours: Sequence[ZnodeId], found: Iterable[Znode]) -> list[Znode]:
-    """Give those of the znodes in `NEEDED` that do not allow these ids what a broker does there."""
-    return [one for one in found if NEEDED[one.path] & ~rights(ours, one.acls)]
+def out_of_bounds(ours: Sequence[ZnodeId], found: Iterable[Znode], needed: Mapping[str, Permission]) -> list[Znode]:
+    """Give those of the znodes that do not allow these ids what is needed there."""
+    return [one for one in found if needed[one.path] & ~rights(ours, one.acls)]
 
 
 def locked_out(ours: Sequence[ZnodeId], refusing: Sequence[Znode], unreadable: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ import structlog
 from barnabas.core.metadata.acl_changes import FilterResult
 from barnabas.core.metadata.delta import DeltaBuilder, MetadataDelta, difference
 from barnabas.core.metadata.image import MetadataImage, replay
-from barnabas.core.zookeeper.errors import NodeExistsError, NoNodeError
+from barnabas.core.zookeeper.errors import NodeExistsError
 from barnabas.core.zookeeper.security import ZnodeAcls
 from barnabas.core.zookeeper.znodes import acls
 from barnabas.core.zookeeper.znodes.acls import RulesByPattern
@@ -22,7 +22,7 @@ from barnabas.core.zookeeper.znodes.updates import rules_update
 from barnabas.core.zookeeper.znodes.znode import Znode, ZnodeError
 from barnabas.model.acl import AclBinding, AclBindingFilter, ResourcePattern
 from barnabas.net.zookeeper.client import ZooKeeperClient
-from barnabas.server.zookeeper.acl_writer import AclWriter
+from barnabas.server.zookeeper.acl_writer import AclWriter, read_znode
 from barnabas.server.zookeeper.layout import OF_RULES, with_parents
 from barnabas.server.zookeeper.notifications import Notifications
 from barnabas.server.zookeeper.reading import read_znodes
@@ -109,16 +109,9 @@ class ZooKeeperAcls:
     async def _read_again(self, pattern: ResourcePattern) -> None:
         async with self._reading:
             builder = DeltaBuilder(self.image)
-            for versioned in rules_update(self._rules, pattern, await self._znode(acls.path(pattern))):
+            for versioned in rules_update(self._rules, pattern, await read_znode(self._zk, acls.path(pattern))):
                 builder.replay(versioned.record)
             self._take_up(builder.build(self._changes + 1, _EPOCH))
-
-    async def _znode(self, path: str) -> Znode | None:
-        try:
-            data, stat = await self._zk.get(path)
-        except NoNodeError:
-            return None
-        return Znode(path, data, stat.version, stat.czxid)
 
     def _take_up(self, delta: MetadataDelta) -> None:
         if delta.empty and self._known.is_set():
