@@ -25,12 +25,14 @@ from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.server.zookeeper.acl_writer import AclWriter, read_znode
 from barnabas.server.zookeeper.layout import OF_RULES, with_parents
 from barnabas.server.zookeeper.notifications import Notifications
+from barnabas.server.zookeeper.old_notifications import keep_few
 from barnabas.server.zookeeper.reading import read_znodes
 from barnabas.server.zookeeper.sessions import in_each_session
 from barnabas.wire.errors import ApiError
 
 log = structlog.get_logger("kafka.authorizer")
 
+_TOLD: Final = (acls.LITERAL_CHANGES, acls.EXTENDED_CHANGES)
 _EPOCH: Final = -1
 """Of images that no log has made."""
 
@@ -42,11 +44,13 @@ class ZooKeeperAcls:
         self,
         zk: ZooKeeperClient,
         acls_for: Callable[[str], ZnodeAcls],
+        now_ms: Callable[[], int],
         publish: Callable[[MetadataDelta], None],
     ) -> None:
-        """publish: takes up each change, the first reading too, as `AclPublisher.publish` does."""
+        """now_ms: wall clock; publish: takes up each change, the first reading too, as `AclPublisher.publish` does."""
         self._zk = zk
         self._acls_for = acls_for
+        self._now_ms = now_ms
         self._publish = publish
         self._writer = AclWriter(zk, acls_for, self._read_again)
         self._rules = RulesByPattern()
@@ -91,6 +95,7 @@ class ZooKeeperAcls:
         async with asyncio.TaskGroup() as group:
             for notifications in told:
                 group.create_task(notifications.follow(), name="changes of rules")
+            group.create_task(keep_few(self._zk, _TOLD, self._now_ms), name="old changes of rules")
 
     async def _make_roots(self) -> None:
         await self._zk.make_chroot(self._acls_for("/"))
