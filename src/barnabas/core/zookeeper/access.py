@@ -45,14 +45,17 @@ def out_of_bounds(ours: Sequence[ZnodeId], found: Iterable[Znode], needed: Mappi
     return [one for one in found if needed[one.path] & ~rights(ours, one.acls)]
 
 
-def locked_out(ours: Sequence[ZnodeId], refusing: Sequence[Znode], unreadable: Sequence[str]) -> str:
-    """Say who we are, whose the znodes are that refuse us, and what to do. unreadable: paths that tell us nothing."""
+def locked_out(ours: Sequence[ZnodeId], refusing: Sequence[Znode], unreadable: Sequence[str], connect: str) -> str:
+    """Say who we are, whose the znodes are that refuse us, and what to do.
+
+    unreadable: paths that tell us nothing; connect: `zookeeper.connect`.
+    """
     paths = [*(one.path for one in refusing), *unreadable]
     owners = sorted({who for one in refusing for who in holders(one.acls)})
     theirs = f", of {_listed(owners)}" if owners else ", and may not even see whose they are"
     return (
         f"to ZooKeeper this node is {who_text(ours)}, and has no right to go on at {_listed(paths)}{theirs}. "
-        f"{_remedy(ours, owners)}"
+        f"{_remedy(ours, owners, f'{TOOL} --zookeeper.connect={connect}')}"
     )
 
 
@@ -78,7 +81,7 @@ def who_text(ours: Sequence[ZnodeId]) -> str:
     return " and ".join(map(str, ours)) or "nobody"
 
 
-def _remedy(ours: Sequence[ZnodeId], owners: Sequence[ZnodeId]) -> str:
+def _remedy(ours: Sequence[ZnodeId], owners: Sequence[ZnodeId], tool: str) -> str:
     if not ours:
         return f"Log in as the brokers do: {_LOG_IN}"
     whole = [who for who in (*ours, *owners) if names_host(who)]
@@ -87,11 +90,11 @@ def _remedy(ours: Sequence[ZnodeId], owners: Sequence[ZnodeId]) -> str:
         return (
             "Kerberos names with a host or a realm make each broker somebody else: start each server of ZooKeeper with "
             f"{_STRIP}. Before, as who owns the znodes or as ZooKeeper's super user, give them to the name that "
-            f"remains: {TOOL} --grant {quote(short)}"
+            f"remains: {tool} --grant {quote(short)}"
         )
     return (
         "Log in as the brokers do (the section 'Client' of the JAAS file), or have who owns them give rights to this "
-        f"name too: {TOOL} {' '.join(f'--grant {quote(str(who))}' for who in ours)}"
+        f"name too: {tool} {' '.join(f'--grant {quote(str(who))}' for who in ours)}"
     )
 
 

@@ -44,7 +44,7 @@ async def check_access(zk: ZooKeeperClient, *, set_acl: bool, needed: Mapping[st
     seen = await read_all(zk, needed, lambda _: None)
     refusing = out_of_bounds(ours, seen.found, needed)
     if refusing or seen.refused:
-        raise ZooKeeperAccessError(locked_out(ours, refusing, seen.refused))
+        raise ZooKeeperAccessError(locked_out(ours, refusing, seen.refused, _connect(zk)))
 
 
 @dataclass(slots=True)
@@ -67,9 +67,12 @@ async def warn_of_open_znodes(zk: ZooKeeperClient, limit: int = MOST_LOOKED_AT) 
     except ZooKeeperError as e:
         log.info("gives up looking for znodes that stand open", because=str(e))
     if found.paths:
-        connect = ",".join(f"{host}:{port}" for host, port in zk.settings.servers) + zk.settings.chroot
-        log.warning(open_znodes(found.paths, found.looked_at, connect, all_of_them=found.whole))
+        log.warning(open_znodes(found.paths, found.looked_at, _connect(zk), all_of_them=found.whole))
     return found
+
+
+def _connect(zk: ZooKeeperClient) -> str:
+    return ",".join(f"{host}:{port}" for host, port in zk.settings.servers) + zk.settings.chroot
 
 
 async def _look(zk: ZooKeeperClient, limit: int, found: OpenZnodes) -> None:
