@@ -49,19 +49,7 @@ Decide = Callable[[MetadataImage], Decision[None]]
 
 
 def direct(broker: Broker) -> DirectWrites:
-    """Give what a broker writes by."""
-    metadata = broker.metadata
-
-    async def heard(told: Znode) -> None:
-        named = metadata._named_token if parent(told.path) == tokens.CHANGES else metadata._named_config
-        await metadata._read_again(named, told)
-
-    def newest() -> MetadataImage:
-        leading = metadata._controller
-        return metadata.image if leading is None or not leading.is_active else leading.image
-
-    around = metadata._around
-    return DirectWrites(broker.zk, around.acls_for, around.passwords, newest, heard)
+    return broker.metadata.entities
 
 
 def one_more(image: MetadataImage) -> Decision[int]:

@@ -138,7 +138,10 @@ class DirectWrites:
                 found.append(Znode(path, data, stat.version, stat.czxid))
             return ()
 
-        names = [name for name in await self._zk.children(parent) if name[-_DIGITS:].isdigit()]
+        try:
+            names = [name for name in await self._zk.children(parent) if name[-_DIGITS:].isdigit()]
+        except NoNodeError:
+            return []  # nobody in this cluster keeps such things
         await each([name for name in names if _number(name) > self._last[parent]], one)
         return found
 

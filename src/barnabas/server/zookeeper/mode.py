@@ -13,7 +13,6 @@ from barnabas.model.features import METADATA_VERSION
 from barnabas.model.protocol_version import IMAGE_LEVEL
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.net.zookeeper.config import zookeeper_settings
-from barnabas.server.acl_stores import MetadataAcls
 from barnabas.server.cluster_changes import ClusterChanges
 from barnabas.server.config import TABLE
 from barnabas.server.delegation_tokens import token_rules
@@ -32,8 +31,11 @@ from barnabas.server.zookeeper.passwords import DEFAULT_KEY_FACTORY, PasswordEnc
 from barnabas.storage.meta_properties import MetaVersion
 
 if TYPE_CHECKING:
+    from barnabas.core.metadata.acl_changes import FilterResult
+    from barnabas.core.metadata.acls import AclsImage
     from barnabas.core.metadata.delta import MetadataDelta
     from barnabas.core.zookeeper.control_requests import ControlRequest
+    from barnabas.model.acl import AclBinding, AclBindingFilter
     from barnabas.net.client import ChannelSettings
     from barnabas.server.broker import Broker
     from barnabas.server.config import NodeConfig
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
     from barnabas.server.node import Node
     from barnabas.server.publishers import Publisher
+    from barnabas.wire.errors import ApiError
 
 NO_CONTROLLER = -1
 
@@ -79,7 +82,8 @@ class ZooKeeperMode:
             resigned=self._channels.close,
             controller_listener=config.controller_channel_listener,
         )
-        self.acl_store = MetadataAcls(node)
+        self.acl_store = _Rules(self.metadata)
+        self.entities = self.metadata.entities
         self.controller_router: Router | None = Router(ZOOKEEPER_CONTROLLER, listener="broker")
 
     # -- its life
@@ -185,6 +189,25 @@ class ZooKeeperMode:
         config = self._node.config
         made = peer_settings(config, config.controller_channel_listener, str(config.node_id))
         return replace(made, request_timeout_ms=config["controller.socket.timeout.ms"])
+
+
+class _Rules:
+    """An `AclStore`: rules are among the metadata, and any broker may write them."""
+
+    def __init__(self, metadata: ZooKeeperMetadata) -> None:
+        self._metadata = metadata
+
+    def known(self) -> AclsImage:
+        """Give the rules as this broker decides by them."""
+        return self._metadata.committed_image.acls
+
+    async def create(self, wanted: Sequence[AclBinding]) -> Sequence[ApiError | None]:
+        """Add rules, as `AclWriter.create`."""
+        return await self._metadata.rules.create(wanted)
+
+    async def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[FilterResult]:
+        """Remove rules, as `AclWriter.delete`."""
+        return await self._metadata.rules.delete(self._metadata.image.acls, filters)
 
 
 def password_encoder(config: NodeConfig) -> PasswordEncoder:
