@@ -27,6 +27,8 @@ from barnabas.server.zookeeper.controller import Surroundings
 from barnabas.server.zookeeper.layout import cluster_id, layout, make_layout
 from barnabas.server.zookeeper.lifecycle import ZooKeeperLifecycle
 from barnabas.server.zookeeper.metadata import ZooKeeperMetadata
+from barnabas.server.zookeeper.metrics import SessionMetrics, ZooKeeperControllerMetrics
+from barnabas.server.zookeeper.password_renewal import renew_passwords
 from barnabas.server.zookeeper.passwords import DEFAULT_KEY_FACTORY, PasswordEncoder
 from barnabas.storage.meta_properties import MetaVersion
 
@@ -54,6 +56,7 @@ class ZooKeeperMode:
         self._node = node
         config = node.config
         self._zk = ZooKeeperClient(zookeeper_settings(config.originals))
+        SessionMetrics(node.metrics.registry, self._zk)
         self._sets_acls: bool = config["zookeeper.set.acl"]
         self._acls_for = partial(acls_for, secure=self._sets_acls)
         self._holds = {"rules": config.keeps_acls_in_zookeeper, "tokens": node.token_secrets is not None}
@@ -87,6 +90,7 @@ class ZooKeeperMode:
         await self._zk.start()
         await check_access(self._zk, set_acl=self._sets_acls)
         await make_layout(self._zk, self._acls_for, **self._holds)
+        await renew_passwords(self._zk, self._node.config.node_id, password_encoder(self._node.config), self._acls_for)
         cluster = await cluster_id(self._zk, self._acls_for, lambda: str(random_uuid()))
         self._node.log_dirs.acquire(cluster, self._node.config.node_id, MetaVersion.ZOOKEEPER)
         return cluster
@@ -95,8 +99,8 @@ class ZooKeeperMode:
         """Wait for nothing: the session was begun before."""
 
     def publishers(self) -> Sequence[Publisher]:
-        """Give nobody: brokers are told by the controller as it publishes."""
-        return []
+        """Give who counts; brokers are told by the controller as it publishes."""
+        return [ZooKeeperControllerMetrics(self._node.metrics.registry, self.metadata)]
 
     def channel(self, forwarding: ForwardingChannel, local: LocalChannel | None) -> ControllerChannel:
         """Give the way to the controller, which may take no Envelopes."""
@@ -188,6 +192,7 @@ def password_encoder(config: NodeConfig) -> PasswordEncoder:
         cipher=config["password.encoder.cipher.algorithm"],
         key_bits=config["password.encoder.key.length"],
         iterations=config["password.encoder.iterations"],
+        old_secret=config["password.encoder.old.secret"],
     )
 
 
