@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.core.metadata.acl_changes import create_acls as decide
+from barnabas.core.metadata.acl_changes import refused_acl
 from barnabas.model.acl import (
     AclBinding,
     AclOperation,
@@ -34,7 +37,8 @@ async def create_acls(req: CreateAclsRequest, ctx: RequestContext) -> CreateAcls
         raise ApiError(ErrorCode.SECURITY_DISABLED, "no authorizer keeps ACLs here: set authorizer.class.name")
     bindings = [_binding(creation) for creation in req.creations]
     new_uuid = ctx.node.changes.plans.new_uuid
-    results = await ctx.node.controller.write(lambda image: decide(image.acls, bindings, new_uuid))
+    refused = _refused_in_zookeeper(ctx) if ctx.node.config.is_zookeeper_mode else refused_acl
+    results = await ctx.node.controller.write(lambda image: decide(image.acls, bindings, new_uuid, refused))
     return CreateAclsResponse(
         results=[
             AclCreationResult(error_message=None)
@@ -44,6 +48,12 @@ async def create_acls(req: CreateAclsRequest, ctx: RequestContext) -> CreateAcls
         ],
         throttle_time_ms=ctx.throttle_ms,
     )
+
+
+def _refused_in_zookeeper(ctx: RequestContext) -> Callable[[AclBinding], ApiError | None]:
+    from barnabas.core.zookeeper.znodes.acl_changes import refused_rule  # of no use to a node with a metadata log
+
+    return partial(refused_rule, prefixes=ctx.node.config.protocol_version.prefixed_rules)
 
 
 def _binding(creation: AclCreation) -> AclBinding:
