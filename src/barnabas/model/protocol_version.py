@@ -92,6 +92,11 @@ class ProtocolVersion(IntEnum):
         raise ValueError(f"want a release from {_FIRST.release} to {_LAST.release}, or one of its levels, as 2.7-IV1")
 
     @property
+    def prefixed_rules(self) -> bool:
+        """Its brokers read ACLs on prefixes of names (KIP-290)."""
+        return self >= self.IBP_2_0_IV1
+
+    @property
     def finalizes_features(self) -> bool:
         """Its controller keeps the finalized features in `/feature` (KIP-584)."""
         return self >= self.IBP_2_7_IV0

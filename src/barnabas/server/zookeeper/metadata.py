@@ -33,7 +33,6 @@ from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.server.cluster_metadata import Follower
 from barnabas.server.forwarding.controller_channel import ActiveController
 from barnabas.server.waiting import Progress
-from barnabas.server.zookeeper.acl_writer import AclWriter
 from barnabas.server.zookeeper.controller import Records, Surroundings, ZooKeeperController, image_records
 from barnabas.server.zookeeper.direct_writes import DirectWrites
 from barnabas.server.zookeeper.election import Election, Seat
@@ -86,8 +85,6 @@ class ZooKeeperMetadata:
             zk, around.acls_for, around.passwords, image=lambda: self.image, heard=self._hear_of
         )
         """Changes what any broker may: configs, quotas, users and tokens."""
-        self.rules = AclWriter(zk, around.acls_for, self._read_rules)
-        """Changes rules, as any broker may."""
         self._controller: ZooKeeperController | None = None
         self._rules = RulesByPattern()
         self._offset = 0
@@ -322,7 +319,8 @@ class ZooKeeperMetadata:
         is_token = told.path.startswith(f"{tokens.CHANGES}/")
         await self._read_again(self._named_token if is_token else self._named_config, told)
 
-    async def _read_rules(self, pattern: ResourcePattern) -> None:
+    async def read_rules(self, pattern: ResourcePattern) -> None:
+        """Take up what a pattern's znode says, before others tell of it."""
         await self._read_again(partial(self._rules_of, pattern), Znode(acls.path(pattern), b""))
 
     async def _read_again(self, named: Callable[[Znode], _Named], told: Znode) -> None:
