@@ -30,7 +30,7 @@ WAIT_S: Final = 90
 _CHOSEN: Final = {"real": KAFKA, "ours": OURS}.get(os.environ.get("BARNABAS_MIXED", ""))
 
 
-def chosen(make: bool) -> bool:  # noqa: FBT001
+def chosen(make: bool) -> bool:
     """Give the make that a broker has here: this one, unless all are to be of the other."""
     return make if _CHOSEN is None else _CHOSEN
 

@@ -76,7 +76,8 @@ class AdminLoad:
     def _work(self) -> None:
         topic = f"through-{self._broker.broker_id}"
         try:
-            do(self._broker.librdkafka(), lambda admin: admin.create_topics([Topic(topic, 1, 2)]))
+            wanted = [Topic(topic, 1, 2)]
+            do(self._broker.librdkafka(), lambda admin: admin.create_topics(wanted), KafkaError.TOPIC_ALREADY_EXISTS)
             for number in count():
                 if self._stop.is_set():
                     return
