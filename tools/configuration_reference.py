@@ -13,14 +13,15 @@ from typing import Final
 from barnabas.connect import config_keys as connect_keys
 from barnabas.connect.accepted_keys import ACCEPTED
 from barnabas.model.config import MASKED, REQUIRED, ConfigKey, ConfigType
-from barnabas.server.config_keys import SECTIONS, accepted
+from barnabas.server.config_keys import ACCEPTED as ACCEPTED_BY_NODES
+from barnabas.server.config_keys import SECTIONS
 from barnabas.storage.log_config import TOPIC_CONFIG
 
 _DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 HEAD: Final = """# Configuration reference
 
-Written by `make docs` from the tables in the code. Keys, types and defaults are Apache Kafka 4.3's. A key for one
-listener is written `listener.name.<listener>.<key>`, for one SASL mechanism of it
+Written by `make docs` from the tables in the code. Keys, types and defaults are Apache Kafka 4.3's, those of ZooKeeper
+mode 3.9's. A key for one listener is written `listener.name.<listener>.<key>`, for one SASL mechanism of it
 `listener.name.<listener>.<mechanism>.<key>`; the most specific one wins. A key that nobody knows is reported at the
 start, with the nearest one that exists.
 """
@@ -52,7 +53,7 @@ def page() -> str:
         parts.append(f"\n## {title}\n\n| key | type | default | changes | what it does |\n|---|---|---|---|---|\n")
         parts += [row(key) for key in keys if key.doc and not key.internal]
     parts.append("\n## Kafka's keys that are accepted without effect\n\nA file that holds them still serves both.\n\n")
-    parts.append(", ".join(f"`{name}`" for name in sorted(names(accepted.KEYS))) + "\n")
+    parts.append(", ".join(f"`{name}`" for name in sorted(names(ACCEPTED_BY_NODES))) + "\n")
     return "".join(parts)
 
 

@@ -100,7 +100,7 @@ def test_a_rule_made_and_removed_in_one_batch_hurts_nobody(shared: InProcess) ->
     shared.do(active.controller.write(decide))
     shared.wait(lambda: lasting in ids(), True)
     assert fleeting not in shared.look(ids)
-    shared.do(active.controller.snapshot())
+    shared.do(active.kraft.controller.snapshot())
     with Hammer(lambda: shared.frames(BROKER, "bob"), [SECRET, "x0"]) as bob:
         bob.wait_for(frozenset({"x0"}))
         for node_id in (BROKER, active.config.node_id):

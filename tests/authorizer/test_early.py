@@ -97,7 +97,7 @@ async def test_a_listener_that_is_not_named_stays_shut(tmp_path: Path) -> None:
     quorum.format(1)
     node = Node(NodeConfig.parse(quorum.properties(1)))
     task = asyncio.create_task(node.start())
-    await node.metadata.opened()
+    await node.kraft.metadata.opened()
     await knocked(quorum.ports[1])
     assert not task.done()
     task.cancel()

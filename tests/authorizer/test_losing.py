@@ -142,7 +142,7 @@ def test_a_snapshot_is_taken_up_as_one_change(barnabas_clusters: Callable[..., L
     old, new = frozenset(OTHERS), frozenset({SECRET})
     with Hammer(connect) as bob:
         bob.wait_for(old)
-        loaded = broker.node.metadata.snapshots_loaded
+        loaded = broker.node.kraft.metadata.snapshots_loaded
         behind = broker.node.replica.applied_offset
         cluster.network.partition(broker.node_id, controller.node_id)
         for one in before:
@@ -156,7 +156,7 @@ def test_a_snapshot_is_taken_up_as_one_change(barnabas_clusters: Callable[..., L
         bob.wait_for(old)
         cluster.network.heal()
         bob.wait_for(new)
-    assert broker.node.metadata.snapshots_loaded > loaded
+    assert broker.node.kraft.metadata.snapshots_loaded > loaded
     assert set(bob.seen) == {old, new}
 
 

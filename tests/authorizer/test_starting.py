@@ -61,7 +61,7 @@ async def test_a_stranger_never_gets_in_while_nodes_come_and_go(tmp_path: Path) 
             answers = alice.answers
             alone = node()
             starting = asyncio.create_task(alone.start())
-            await alone.metadata.opened()
+            await alone.kraft.metadata.opened()
             await knocked(port)
             assert alice.answers == answers  # no controller can be reached: the clients' port answers nothing
             async with brief(quorum), asyncio.timeout(WAIT_S):

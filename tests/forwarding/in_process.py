@@ -120,7 +120,8 @@ class InProcess:
 
         def known() -> int | None:
             found = [i for i, n in self.nodes.items() if i in self.controllers and n.controller.is_active]
-            leaders = {n.metadata.leader.node_id for n in self.nodes.values() if n.metadata.leader is not None}
+            heard = (n.kraft.metadata.leader for n in self.nodes.values())
+            leaders = {leader.node_id for leader in heard if leader is not None}
             return found[0] if len(found) == 1 and leaders == set(found) else None
 
         self.wait(lambda: known() is not None, True)

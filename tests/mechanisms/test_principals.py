@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from barnabas.core.forwarding.envelope import wrap
 from barnabas.core.forwarding.principal import DefaultPrincipalSerde
@@ -63,6 +64,37 @@ def test_bytes_of_another_builder_are_no_principal(data: bytes) -> None:
 def test_a_builder_without_serializer_is_refused_by_the_name_of_its_setting() -> None:
     with pytest.raises(ConfigError, match=r"principal\.builder\.class: .*WithoutSerde has no serialize"):
         load(**{KEY: "tests.mechanisms.builders:WithoutSerde"})
+
+
+IN_ZOOKEEPER_MODE = {
+    "broker.id": "1",
+    "zookeeper.connect": "127.0.0.1:2181",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    KEY: "tests.mechanisms.builders:WithoutSerde",
+}
+
+
+@pytest.mark.requirement("F-32")
+@pytest.mark.parametrize("level", ["3.0-IV0", "3.0", "3.9.1"])
+def test_in_zookeeper_mode_it_is_refused_from_generation_3_on(level: str) -> None:
+    config = NodeConfig.parse({**IN_ZOOKEEPER_MODE, "inter.broker.protocol.version": level})
+    with pytest.raises(ConfigError, match=r"principal\.builder\.class: .*WithoutSerde has no serialize"):
+        Principals.load(config)
+
+
+@pytest.mark.requirement("F-32")
+@pytest.mark.parametrize("level", ["2.8", "2.7-IV2"])
+def test_before_generation_3_it_is_warned_of_and_does_not_forward(level: str) -> None:
+    config = NodeConfig.parse({**IN_ZOOKEEPER_MODE, "inter.broker.protocol.version": level})
+    with structlog.testing.capture_logs() as logs:
+        principals = Principals.load(config)
+    (warning,) = [entry["event"] for entry in logs if entry["log_level"] == "warning"]
+    assert "principal.builder.class: tests.mechanisms.builders:WithoutSerde has no serialize" in warning
+    assert f"before inter.broker.protocol.version is raised from {config.protocol_version}" in warning
+    assert not principals.can_forward
+    assert principals.of_sasl(CLIENT, "PLAIN", Verified(b"", "alice")).name == "alice"
+    whole = Principals.load(NodeConfig.parse({**IN_ZOOKEEPER_MODE, KEY: TENANTS}))
+    assert whole.can_forward
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ async def test_leadership_moves_from_kafka_to_us_and_back(tmp_path: Path, static
         await quorum.nodes[leader].controller.write(note("last", 7))
         await quorum.agree()
         for node in quorum.nodes.values():
-            known = noted(node.controller.committed_image, [*TOPICS, "last"])
+            known = noted(node.kraft.controller.committed_image, [*TOPICS, "last"])
             assert known == {"last": 7, **{topic: n for n, topic in enumerate(TOPICS)}}
         with real_controller(quorum):
             await until_fetched(quorum, leader)  # what it alone had written as a leader is cut off

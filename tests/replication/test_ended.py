@@ -84,7 +84,7 @@ def test_a_broker_that_lives_keeps_what_it_leads_when_its_connections_break(tmp_
         before = registered(cluster, "led")
 
         def heard() -> dict[int, int | None]:
-            return {i: node.changes.heartbeats.last_contact_ms(i, epoch) for i, epoch in epochs.items()}
+            return {i: node.broker_sessions.heartbeats.last_contact_ms(i, epoch) for i, epoch in epochs.items()}
 
         for _ in range(3):
             last = heard()

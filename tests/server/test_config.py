@@ -77,7 +77,10 @@ def test_an_older_name_of_the_node_id_is_taken_but_may_not_contradict() -> None:
             "early.start.listeners: NOWHERE is neither in listeners",
             marks=pytest.mark.requirement("A-22"),
         ),
-        ({"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}, "AclAuthorizer' is not known here"),
+        (
+            {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"},
+            "keeps its rules in ZooKeeper, and zookeeper.connect",
+        ),
         ({"sasl.enabled.mechanisms": "DIGEST-MD5"}, "offers DIGEST-MD5, which is not served here"),
         ({"controller.quorum.voters": "2@127.0.0.1:9093"}, "does not name this controller; add 1@host:port"),
         (

@@ -17,7 +17,13 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_dir import LogDir, LogDirLockedError, partition_of, renamed, suffix_of
 from barnabas.storage.log_dirs import LogDirs, LogDirsSettings
 from barnabas.storage.memory_fs import MemoryFileSystem
-from barnabas.storage.meta_properties import MetaProperties, MetaPropertiesError, write_meta_properties
+from barnabas.storage.meta_properties import (
+    MetaProperties,
+    MetaPropertiesError,
+    MetaVersion,
+    read_meta_properties,
+    write_meta_properties,
+)
 from barnabas.wire.errors import ApiError, ErrorCode
 
 from .logs import NOW_MS, ManualClock, batch, log_config, read_all, values
@@ -166,6 +172,22 @@ def test_nothing_formatted_is_refused() -> None:
     dirs = LogDirs([A], ManualClock(), fs=MemoryFileSystem())
     with pytest.raises(MetaPropertiesError, match="formatted"):
         dirs.acquire()
+
+
+def test_nobody_formats_in_zookeeper_mode() -> None:
+    fs = MemoryFileSystem()
+    dirs = LogDirs([A, B], ManualClock(), fs=fs)
+    dirs.acquire(CLUSTER, 3, MetaVersion.ZOOKEEPER)
+    made = MetaProperties(CLUSTER, 3, None, MetaVersion.ZOOKEEPER)
+    assert [d.properties for d in dirs.directories] == [made, made]
+    dirs.close()
+    for wrong in ((CLUSTER, 4), ("AAAAAAAAAAAAAAAAAAAAAQ", 3)):
+        with pytest.raises(MetaPropertiesError, match=f"belongs to node 3 of cluster {CLUSTER}"):
+            LogDirs([A, B], ManualClock(), fs=fs).acquire(*wrong, MetaVersion.ZOOKEEPER)
+    with pytest.raises(MetaPropertiesError, match="a directory of ZooKeeper mode's; want 1"):
+        LogDirs([A, B], ManualClock(), fs=fs).acquire(CLUSTER, 3)
+    LogDirs([A, B, Path("/data/new")], ManualClock(), fs=fs).acquire(CLUSTER, 3, MetaVersion.ZOOKEEPER)
+    assert read_meta_properties(Path("/data/new"), fs, MetaVersion.ZOOKEEPER) == made
 
 
 # -- deletion

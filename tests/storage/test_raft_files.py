@@ -13,6 +13,7 @@ from barnabas.storage.memory_fs import MemoryFileSystem
 from barnabas.storage.meta_properties import (
     MetaProperties,
     MetaPropertiesError,
+    MetaVersion,
     read_meta_properties,
     write_meta_properties,
 )
@@ -50,6 +51,38 @@ def test_meta_properties_as_java_writes_them(fs: MemoryFileSystem) -> None:
         f"#\n#Sat Nov 21 10:00:00 UTC 2026\ncluster.id=abc\ndirectory.id={ID}\nnode.id=3\nversion=1\n",
     )
     assert read_meta_properties(DIR, fs) == MetaProperties("abc", 3, ID)
+
+
+def test_meta_properties_of_zookeeper_mode_name_a_broker(fs: MemoryFileSystem) -> None:
+    written = MetaProperties("4L6g3nShT-eMCtK--X86sw", 5, None, MetaVersion.ZOOKEEPER)
+    write_meta_properties(DIR, written, fs)
+    assert fs.read_bytes(DIR / "meta.properties") == b"#\nbroker.id=5\ncluster.id=4L6g3nShT-eMCtK--X86sw\nversion=0\n"
+    assert read_meta_properties(DIR, fs, MetaVersion.ZOOKEEPER) == written
+    put(fs, "meta.properties", f"broker.id=5\ncluster.id=abc\ndirectory.id={ID}\n")
+    found = MetaProperties("abc", 5, ID, MetaVersion.ZOOKEEPER)
+    assert read_meta_properties(DIR, fs, MetaVersion.ZOOKEEPER) == found
+    assert read_meta_properties(DIR, fs, None) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "said"),
+    [
+        ("version=1\ncluster.id=a\nnode.id=1\n", MetaVersion.ZOOKEEPER, "KRaft's; want 0, a directory of ZooKeeper"),
+        ("version=0\ncluster.id=a\nbroker.id=1\n", MetaVersion.KRAFT, "ZooKeeper mode's; want 1, a directory of KRaft"),
+        ("cluster.id=a\nbroker.id=1\n", MetaVersion.KRAFT, "is of version 0"),
+        ("version=2\ncluster.id=a\nbroker.id=1\n", MetaVersion.ZOOKEEPER, "is of version 2; want 0"),
+        ("version=2\ncluster.id=a\nbroker.id=1\n", None, "is of version 2; want 0 or 1"),
+        ("version=0\ncluster.id=a\nnode.id=1\n", MetaVersion.ZOOKEEPER, "has no good broker.id"),
+        ("version=0\nbroker.id=1\n", MetaVersion.ZOOKEEPER, "has no cluster.id"),
+    ],
+)
+def test_meta_properties_of_the_other_kind_are_refused(
+    fs: MemoryFileSystem, text: str, wanted: MetaVersion | None, said: str
+) -> None:
+    put(fs, "meta.properties", text)
+    with pytest.raises(MetaPropertiesError, match=r"meta\.properties") as refused:
+        read_meta_properties(DIR, fs, wanted)
+    assert said in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ class Broker:
     zk: ZooKeeperClient
     others: dict[int, Broker]
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    telling: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self) -> None:
         layout = await make_layout(self.zk, STRICT, rules=True, tokens=True)
@@ -58,15 +59,13 @@ class Broker:
         self.metadata = ZooKeeperMetadata(self.zk, self.id, around, lambda: 1)
         self.task = asyncio.create_task(self.metadata.run())
         await self.metadata.caught_up()
-        path = brokers.path(self.id)
-        data = brokers.registration(
-            {"INTERNAL": Endpoint(f"b{self.id}", 9092, 0)}, rack=None, features={}, timestamp_ms=1
+        listeners = {"INTERNAL": Endpoint(f"b{self.id}", 9092, 0)}
+        await self.metadata.register(
+            lambda: brokers.registration(listeners, rack=None, features={}, timestamp_ms=1)
         )
-        await self.zk.create(path, data, STRICT(path), ephemeral=True)
 
     async def stop(self) -> None:
-        self.task.cancel()
-        await asyncio.wait([self.task])
+        await self.metadata.stop()
         await self.zk.close()
 
     def published(self, delta: MetadataDelta) -> None:
@@ -77,14 +76,14 @@ class Broker:
             other = self.others.get(broker_id)
             if other is not None and other is not self:
                 for request in requests:
-                    other.metadata.hear(request)
+                    self.telling.append(asyncio.create_task(other.metadata.hear(request)))
 
     async def until(self, wanted: Callable[[MetadataImage], bool]) -> MetadataImage:
         async with asyncio.timeout(LIMIT_S):
-            while not wanted(self.metadata.image):
+            while not wanted(self.metadata.committed_image):
                 self.changed.clear()
                 await self.changed.wait()
-        return self.metadata.image
+        return self.metadata.committed_image
 
 
 @asynccontextmanager
@@ -104,7 +103,7 @@ async def controller_of(found: Mapping[int, Broker]) -> Broker:
     async with asyncio.timeout(LIMIT_S):
         while True:
             for broker in found.values():
-                if broker.metadata.is_active and set(broker.metadata.image.cluster.brokers) == set(found):
+                if broker.metadata.is_active and set(broker.metadata.committed_image.cluster.brokers) == set(found):
                     return broker
             waits = [asyncio.create_task(b.changed.wait()) for b in found.values()]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -147,17 +146,17 @@ def test_all_brokers_know_what_the_controller_decides(zookeeper: ZooKeeper, chro
             leader = await controller_of(found)
             (other,) = [b for b in found.values() if b is not leader]
             await leader.metadata.write(everything)
-            await other.until(lambda image: shown(image) == shown(leader.metadata.image))
-            assert leader.metadata.image.topics.by_name
-            assert other.metadata.image.tokens.by_id
+            await other.until(lambda image: shown(image) == shown(leader.metadata.committed_image))
+            assert leader.metadata.committed_image.topics.by_name
+            assert other.metadata.committed_image.tokens.by_id
             without = (
                 config_record(CLUSTER_DEFAULT, "log.cleaner.threads", None),
                 VersionedRecord(RemoveAccessControlEntryRecord(id=acls.rule_id(RULE)), 0),
                 quota_record(entity_of({USER: "bob"}), "producer_byte_rate", None),
             )
             await leader.metadata.write(lambda image: Decision(without, None))
-            await other.until(lambda image: shown(image) == shown(leader.metadata.image))
-            assert not other.metadata.image.acls.by_id
+            await other.until(lambda image: shown(image) == shown(leader.metadata.committed_image))
+            assert not other.metadata.committed_image.acls.by_id
 
     asyncio.run(run())
 
@@ -167,7 +166,7 @@ def test_the_other_broker_takes_over_with_the_same_metadata(zookeeper: ZooKeeper
         async with cluster(zookeeper, chroot, 1, 2) as found:
             leader = await controller_of(found)
             await leader.metadata.write(everything)
-            before = leader.metadata.image
+            before = leader.metadata.committed_image
             del found[leader.id]
             await leader.stop()
             other = await controller_of(found)

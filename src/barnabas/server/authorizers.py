@@ -1,5 +1,6 @@
-"""The authorizer that `authorizer.class.name` names: StandardAuthorizer, or a plug-in (`model.authorizer` says of what
-shape), which is asked with the whole context of a request."""
+"""The authorizer that `authorizer.class.name` names: Kafka's own, which decides alike by rules of the metadata log
+(StandardAuthorizer) and of ZooKeeper (AclAuthorizer), or a plug-in (`model.authorizer` says of what shape), which is
+asked with the whole context of a request."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from barnabas.model.authorizer import (
     FollowsRules,
 )
 from barnabas.model.config import ConfigError
-from barnabas.server.config import AUTHORIZERS, NodeConfig
+from barnabas.server.authorizer_names import AUTHORIZERS
+from barnabas.server.config import NodeConfig
 from barnabas.server.plugins import load
 from barnabas.wire.errors import ApiError, ErrorCode
 

@@ -14,7 +14,7 @@ import structlog
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
-from barnabas.server.broker_lifecycle import UNREGISTERED, BrokerLifecycle
+from barnabas.server.broker_lifecycle import UNREGISTERED
 from barnabas.server.config import Endpoint
 from barnabas.server.format import random_uuid
 from barnabas.server.forwarding.topic_creation import TopicCreation
@@ -22,7 +22,7 @@ from barnabas.server.groups.coordinator import LogSettings
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, group_config
 from barnabas.server.groups.metrics import publish_group_metrics
 from barnabas.server.groups.offsets_log import PartitionLog
-from barnabas.server.handlers import BROKER
+from barnabas.server.mode import Lifecycle
 from barnabas.server.node_metrics import BrokerState
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.publishers import Publisher
@@ -31,7 +31,6 @@ from barnabas.server.replication.fetch_sessions import FetchSessions
 from barnabas.server.replication.log_work import LogWork, passes
 from barnabas.server.replication.metrics import publish_replica_metrics
 from barnabas.server.replication.replica_manager import ReplicaManager
-from barnabas.server.router import Router
 from barnabas.wire.compression import Compression
 from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -76,20 +75,8 @@ class Broker:
                 commit_timeout_ms=config["offsets.commit.timeout.ms"],
             ),
         )
-        self.lifecycle: BrokerLifecycle = BrokerLifecycle(
-            node.channel,
-            node_id=config.node_id,
-            rack=config["broker.rack"],
-            incarnation_id=random_uuid(),
-            interval_ms=config["broker.heartbeat.interval.ms"],
-            patience_ms=config["initial.broker.registration.timeout.ms"],
-            session_ms=config["broker.session.timeout.ms"],
-            metadata_offset=lambda: node.image().offset_epoch.offset,
-            next_metadata=node.next_image,
-            offline_dirs=self._offline_directory_ids,
-            cordoned_dirs=self._cordoned_directory_ids,
-        )
-        self.router = Router(BROKER, listener="broker", forward=node.channel.forward)
+        self.lifecycle: Lifecycle = node.mode.lifecycle(self)
+        self.router = node.mode.broker_router()
         self.topic_creation = TopicCreation(config, node.channel, node.image, node.next_image)
         self.producer_ids = ProducerIds(self._allocate, self._producer_ids_wanted)
         self.publishers: Sequence[Publisher] = (TopicPublisher(self.replicas, self.groups, node.metrics),)
@@ -131,7 +118,7 @@ class Broker:
     async def _greet_controllers(self) -> None:
         """Let a new controller hear of this broker at once; it notices the end of those that it has heard of."""
         while True:
-            await self._node.leader_changed()
+            await self._node.metadata.controller_changed()
             self.lifecycle.hurry()
 
     async def leave(self) -> None:
@@ -176,10 +163,12 @@ class Broker:
     def _producer_ids_wanted(self) -> AllocateProducerIdsRequest:
         return AllocateProducerIdsRequest(broker_id=self._node.config.node_id, broker_epoch=self.lifecycle.epoch)
 
-    def _offline_directory_ids(self) -> list[Uuid]:
+    def offline_directory_ids(self) -> list[Uuid]:
+        """Give the ids of the log directories that have failed."""
         return [d.directory_id for d in self._node.log_dirs.offline if d.directory_id is not None]
 
-    def _cordoned_directory_ids(self) -> list[Uuid] | None:
+    def cordoned_directory_ids(self) -> list[Uuid] | None:
+        """Give the ids of those that take no new replicas; None where the cluster does not know of such."""
         if not self._node.image().levels.cordoned_directories:
             return None
         found = (d.directory_id for d in self._cordoned())

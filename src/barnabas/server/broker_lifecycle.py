@@ -135,6 +135,9 @@ class BrokerLifecycle:
             except TimeoutError:
                 pass
 
+    async def settle(self) -> None:
+        """Wait for nothing: whoever is unfenced knows what the controller knew."""
+
     async def run(self) -> None:
         """Send heartbeats until cancelled; `hurry` sends the next one at once."""
         while True:

@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from barnabas.core.authorizer.standard import parse_super_users
-from barnabas.core.sasl.mechanisms import MECHANISMS
-from barnabas.model.config import ConfigError, Password, parse_list, parse_properties
+from barnabas.model.config import ConfigError, Password, parse_properties
+from barnabas.model.protocol_version import ProtocolVersion
+from barnabas.net.zookeeper.config_keys import CONNECT
+from barnabas.server.authorizer_names import ACL_AUTHORIZER, ACL_STORE_PREFIX, ACL_STORE_URL
+from barnabas.server.authorizer_names import AUTHORIZERS as AUTHORIZERS
+from barnabas.server.config_checks import check
 from barnabas.server.config_keys import TABLE as TABLE
+from barnabas.server.config_warnings import warnings_of
+from barnabas.server.endpoints import PROTOCOLS as PROTOCOLS
+from barnabas.server.endpoints import Endpoint as Endpoint
+from barnabas.server.endpoints import Voter, parse_endpoints, parse_voters, protocols_of
 
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-AUTHORIZERS: Final = ("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
-_LISTENER_PREFIX: Final = re.compile(r"listener\.name\.([^.]+)\.(.+)")
-_ENDPOINT: Final = re.compile(r"([^:/]+)://(\[[0-9a-fA-F:.%]+\]|[^:/\[\]]*):(-?\d+)")
-_VOTER: Final = re.compile(r"(\d+)@(\[[0-9a-fA-F:.%]+\]|[^:\[\]]+):(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A listener: its name, what it speaks, and where. An empty host is every interface; port 0 is any free one."""
-
-    listener_name: str
-    security_protocol: str
-    host: str
-    port: int
-
-    @property
-    def tls(self) -> bool:
-        """Say whether it speaks TLS."""
-        return self.security_protocol in ("SSL", "SASL_SSL")
-
-    @property
-    def sasl(self) -> bool:
-        """Say whether its clients log in by SASL."""
-        return self.security_protocol.startswith("SASL_")
-
-
-@dataclass(frozen=True, slots=True)
-class Voter:
-    """A voter of a static quorum."""
-
-    id: int
-    host: str
-    port: int
+_NEITHER: Final = (
+    "neither process.roles nor zookeeper.connect is set: want process.roles=broker, controller or broker,controller, "
+    "or, for a cluster in ZooKeeper mode, zookeeper.connect=host:port,host:port/chroot"
+)
+_NO_ID: Final = (
+    "broker.id is not set, and ids are not given by ZooKeeper here: set it. The id that Kafka gave this broker, if it "
+    "did, stands in meta.properties of its data directories"
+)
 
 
 @dataclass(frozen=True)
@@ -77,16 +57,14 @@ class NodeConfig:
     def parse(cls, properties: Mapping[str, str]) -> NodeConfig:
         """Give the configuration that `properties` spell; ConfigError names what is wrong and what is right."""
         properties = _with_node_id(properties)
-        values, unknown = TABLE.parse(properties)
-        protocols = _protocols(values)
-        listeners = _endpoints("listeners", values["listeners"], protocols)
-        advertised = _endpoints("advertised.listeners", values["advertised.listeners"] or (), protocols)
-        config = cls(
-            values, dict(properties), listeners, advertised, _voters(values), tuple(_warnings(unknown, properties))
-        )
-        for check in _CHECKS:
-            check(config)
-        return config
+        values, unknown = TABLE.parse(_of_its_mode(properties))
+        protocols = protocols_of(values)
+        listeners = parse_endpoints("listeners", values["listeners"], protocols)
+        advertised = parse_endpoints("advertised.listeners", values["advertised.listeners"] or (), protocols)
+        voters = parse_voters(values["controller.quorum.voters"] if values["process.roles"] else ())
+        config = cls(values, dict(properties), listeners, advertised, voters)
+        check(config)
+        return replace(config, warnings=tuple(warnings_of(config, unknown)))
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -97,14 +75,37 @@ class NodeConfig:
         return int(self.values["node.id"])
 
     @property
+    def is_zookeeper_mode(self) -> bool:
+        """Say whether the cluster's metadata is kept in ZooKeeper, and not in a log of its own."""
+        return not self.values["process.roles"]
+
+    @property
     def is_broker(self) -> bool:
         """Say whether the node serves clients."""
-        return "broker" in self.values["process.roles"]
+        return "broker" in self.values["process.roles"] or self.is_zookeeper_mode
 
     @property
     def is_controller(self) -> bool:
-        """Say whether the node votes on metadata."""
+        """Say whether the node votes on metadata. In ZooKeeper mode none does: any broker may be elected."""
         return "controller" in self.values["process.roles"]
+
+    @property
+    def protocol_version(self) -> ProtocolVersion:
+        """Give the age of the oldest brokers that there may be; of ZooKeeper mode only."""
+        return ProtocolVersion.parse(self.values["inter.broker.protocol.version"])
+
+    @property
+    def keeps_acls_in_zookeeper(self) -> bool:
+        """Say whether the authorizer decides by rules that stand in ZooKeeper, in either mode (A-34)."""
+        return bool(self.values["authorizer.class.name"] == ACL_AUTHORIZER)
+
+    @property
+    def acl_store(self) -> Mapping[str, str]:
+        """Give the properties of the ZooKeeper that AclAuthorizer's rules are in: the node's own, and over them those
+        with `authorizer.` before them; `authorizer.zookeeper.url` stands for zookeeper.connect there."""
+        prefixed = [(k, v) for k, v in self.originals.items() if k.startswith(ACL_STORE_PREFIX)]
+        own = {CONNECT if k == ACL_STORE_URL else k.removeprefix("authorizer."): v for k, v in prefixed}
+        return {**self.originals, **own}
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
@@ -147,10 +148,27 @@ class NodeConfig:
         wanted = self.values["security.inter.broker.protocol"]
         return next((e.listener_name for e in self.broker_listeners if e.security_protocol == wanted), wanted)
 
+    @property
+    def controller_channel_listener(self) -> str:
+        """Give the name of the listener by which this node and the active controller reach each other.
+
+        In ZooKeeper mode the controller is a broker: `control.plane.listener.name` (KIP-291), else as between brokers.
+        """
+        if not self.is_zookeeper_mode:
+            return self.controller_listener_names[0]
+        name = self.values["control.plane.listener.name"]
+        return str(name).upper() if name else self.inter_broker_listener_name
+
+    @property
+    def controller_channel_mechanism(self) -> str:
+        """Give the SASL mechanism by which this node would log in there."""
+        by = "inter.broker" if self.is_zookeeper_mode else "controller"
+        return str(self.on_listener(self.controller_channel_listener, f"sasl.mechanism.{by}.protocol"))
+
     def security_protocol(self, listener_name: str) -> str:
         """Give what a listener speaks, here or on other nodes; ConfigError when nothing says so."""
         name = listener_name.upper()
-        protocols = _protocols(self.values)
+        protocols = protocols_of(self.values)
         if name not in protocols:
             raise ConfigError(f"listener.security.protocol.map does not say what listener {name} speaks")
         return protocols[name]
@@ -195,131 +213,12 @@ def _with_node_id(properties: Mapping[str, str]) -> dict[str, str]:
     return out
 
 
-def _protocol_map(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for item in parse_list(text):
-        name, _, protocol = item.partition(":")
-        if protocol.upper() not in PROTOCOLS:
-            raise ConfigError(
-                f"listener.security.protocol.map: {item!r} is not NAME:PROTOCOL with one of {', '.join(PROTOCOLS)}"
-            )
-        found[name.upper()] = protocol.upper()
-    return found
-
-
-def _protocols(values: Mapping[str, Any]) -> dict[str, str]:
-    protocols = _protocol_map(values["listener.security.protocol.map"])
-    for name in values["controller.listener.names"]:
-        protocols.setdefault(name.upper(), "PLAINTEXT")
-    return protocols
-
-
-def _endpoints(key: str, items: list[str] | tuple[str, ...], protocols: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    found = []
-    for item in items:
-        match = _ENDPOINT.fullmatch(item)
-        if match is None:
-            raise ConfigError(f"{key}: {item!r} is not NAME://host:port")
-        name, host, port = match[1].upper(), match[2].strip("[]"), int(match[3])
-        if name not in protocols:
-            raise ConfigError(
-                f"{key}: nothing says what listener {name} speaks; "
-                f"add {name}:PROTOCOL to listener.security.protocol.map"
-            )
-        if not 0 <= port <= 65535:
-            raise ConfigError(f"{key}: {item!r} has no port from 0 to 65535")
-        found.append(Endpoint(name, protocols[name], host, port))
-    names = [e.listener_name for e in found]
-    twice = next((n for n in names if names.count(n) > 1), None)
-    if twice:
-        raise ConfigError(f"{key}: listener {twice} stands there twice; give each its own name")
-    return tuple(found)
-
-
-def _voters(values: Mapping[str, Any]) -> tuple[Voter, ...]:
-    found = []
-    for item in values["controller.quorum.voters"]:
-        match = _VOTER.fullmatch(item)
-        if match is None:
-            raise ConfigError(f"controller.quorum.voters: {item!r} is not id@host:port")
-        found.append(Voter(int(match[1]), match[2].strip("[]"), int(match[3])))
-    return tuple(found)
-
-
-def _warnings(unknown: Mapping[str, str | None], properties: Mapping[str, str]) -> list[str]:
-    out = []
-    for name, nearest in unknown.items():
-        prefixed = _LISTENER_PREFIX.fullmatch(name)
-        if prefixed and (prefixed[2] in TABLE or prefixed[2].partition(".")[2] in TABLE):
-            continue
-        hint = f"; did you mean {nearest}?" if nearest else ""
-        out.append(f"{name} is not a setting of Kafka's and has no effect{hint}")
-    idle = sorted(n for n in properties if (key := TABLE.get(n)) is not None and not key.acted_on)
-    if idle:
-        out.append(f"settings of Kafka's that have no effect here: {', '.join(idle)}")
-    return out
-
-
-def _check_roles(config: NodeConfig) -> None:
-    if not config["process.roles"]:
-        raise ConfigError("process.roles is empty; want broker, controller or broker,controller")
-    if not config["controller.listener.names"]:
-        raise ConfigError("controller.listener.names is empty; name the listener that controllers serve")
-
-
-def _check_listeners(config: NodeConfig) -> None:
-    names = {e.listener_name for e in config.listeners}
-    controllers = set(config.controller_listener_names)
-    if config.is_controller and not controllers & names:
-        raise ConfigError(
-            f"listeners has none of controller.listener.names ({', '.join(sorted(controllers))}), "
-            "and a controller must listen on one"
-        )
-    if config.is_broker and not config.broker_listeners:
-        raise ConfigError("listeners has no listener for clients; add one that is not in controller.listener.names")
-    strangers = {e.listener_name for e in config.advertised} - names
-    if strangers:
-        raise ConfigError(f"advertised.listeners: {sorted(strangers)[0]} does not stand in listeners")
-    for name in config["early.start.listeners"] or ():
-        if name.upper() not in names | controllers:
-            raise ConfigError(f"early.start.listeners: {name} is neither in listeners nor in controller.listener.names")
-
-
-def _check_security(config: NodeConfig) -> None:
-    authorizer = config["authorizer.class.name"]
-    if authorizer not in AUTHORIZERS and authorizer.startswith(("org.apache.kafka.", "kafka.")):
-        raise ConfigError(
-            f"authorizer.class.name: {authorizer!r} is not known here; want {AUTHORIZERS[1]}, a Python class as "
-            "module:Class, or nothing for no authorization"
-        )
-    try:
-        parse_super_users(config["super.users"])
-    except ValueError as e:
-        raise ConfigError(str(e)) from None
-    for endpoint in config.listeners:
-        if not endpoint.sasl:
-            continue
-        offered = config.on_listener(endpoint.listener_name, "sasl.enabled.mechanisms")
-        for mechanism in offered:
-            if mechanism not in MECHANISMS:
-                raise ConfigError(
-                    f"sasl.enabled.mechanisms: listener {endpoint.listener_name} offers {mechanism}, "
-                    f"which is not served here; want some of {', '.join(MECHANISMS)}"
-                )
-
-
-def _check_quorum(config: NodeConfig) -> None:
-    is_named = config.node_id in {v.id for v in config.voters}
-    if is_named and not config.is_controller:
-        raise ConfigError(
-            f"controller.quorum.voters names this node, {config.node_id}, which is no controller: give it another "
-            "node.id, or process.roles=broker,controller"
-        )
-    if config.is_controller and config.voters and not is_named:
-        raise ConfigError(
-            f"controller.quorum.voters does not name this controller; add {config.node_id}@host:port, "
-            "or leave the key out and format with --standalone"
-        )
-
-
-_CHECKS: Final = (_check_roles, _check_listeners, _check_security, _check_quorum)
+def _of_its_mode(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Give properties with what only one mode demands filled in for the other; ConfigError when there is no mode."""
+    if properties.get("process.roles", "").strip():
+        return properties
+    if not properties.get(CONNECT, "").strip():
+        raise ConfigError(_NEITHER)
+    if properties.get("node.id", "").strip() in ("", "-1"):
+        raise ConfigError(_NO_ID)
+    return {"process.roles": "", "controller.listener.names": "", **properties}

@@ -13,16 +13,18 @@ from barnabas.server.request_metrics import RequestStats
 from barnabas.wire.api_keys import ApiRow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from barnabas.core.metadata.image import MetadataImage
     from barnabas.core.metadata.token_secrets import TokenSecrets
+    from barnabas.core.zookeeper.control_requests import ControlRequest
     from barnabas.model.ports import Clock
     from barnabas.server.authorization import Authz
     from barnabas.server.authorizers import RequestAuthorizer
+    from barnabas.server.broker_sessions import BrokerSessions
     from barnabas.server.cluster_changes import ClusterChanges
+    from barnabas.server.cluster_metadata import DecidingController
     from barnabas.server.config import NodeConfig
-    from barnabas.server.controller import Controller
     from barnabas.server.forwarding.controller_channel import ControllerChannel
     from barnabas.server.groups.group_coordinator import GroupCoordinator
     from barnabas.server.logins.principals import Principals
@@ -58,8 +60,9 @@ class LiveBroker(NamedTuple):
 class Services(Protocol):
     """What a node offers those who serve requests: they know this, and nothing else of it.
 
-    config: as it is now, dynamic settings included; static_config: as the node was started. controller, changes: for
-    handlers of the controller; partitions, groups, fetch_sessions, producer_ids: for handlers of the broker.
+    config: as it is now, dynamic settings included; static_config: as the node was started. partitions, groups,
+    fetch_sessions, producer_ids: for handlers of the broker. controller_router: what the controller of this process
+    serves, None where there is none.
     """
 
     config: NodeConfig
@@ -69,8 +72,7 @@ class Services(Protocol):
     principal: KafkaPrincipal
     principals: Principals
     token_secrets: TokenSecrets | None
-    controller: Controller
-    changes: ClusterChanges
+    controller_router: Router | None
     log_dirs: LogDirs
     partitions: Partitions
     replicas: ReplicaManager
@@ -90,8 +92,27 @@ class Services(Protocol):
         ...
 
     @property
+    def controller(self) -> DecidingController:
+        """Give the controller of this process."""
+        ...
+
+    @property
+    def changes(self) -> ClusterChanges:
+        """Give what that controller has at hand when it decides."""
+        ...
+
+    @property
+    def broker_sessions(self) -> BrokerSessions:
+        """Give the brokers that the controller of a metadata quorum hears of."""
+        ...
+
+    @property
     def replica(self) -> RaftDriver:
         """Give this node's replica of the metadata log."""
+        ...
+
+    async def hear(self, request: ControlRequest) -> None:
+        """Take up what the controller tells in ZooKeeper mode; ApiError when it has been replaced."""
         ...
 
     def authorizer(self) -> RequestAuthorizer | None:
@@ -110,6 +131,10 @@ class Services(Protocol):
         """Give the features that this node can run."""
         ...
 
+    def finalized_features(self) -> Mapping[str, int]:
+        """Give the levels of the features that are finalized in the cluster."""
+        ...
+
     def live_brokers(self, listener_name: str) -> list[LiveBroker]:
         """Give the brokers that serve, at their addresses on that listener, by id."""
         ...
@@ -122,8 +147,8 @@ class Services(Protocol):
         """Give the ids of the brokers that serve."""
         ...
 
-    def random_live_broker(self) -> int:
-        """Give any live broker: what clients are told is the controller (KIP-590), -1 when there is none."""
+    def shown_controller(self) -> int:
+        """Give what clients are told is the controller, -1 when there is none."""
         ...
 
     def has_listener(self, broker_id: int, listener_name: str) -> bool:

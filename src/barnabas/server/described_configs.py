@@ -15,8 +15,9 @@ from barnabas.core.metadata.configs import CLUSTER_DEFAULT, ConfigResource, Conf
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.config import REQUIRED, ConfigKey, ConfigType, DynamicMode, Password
 from barnabas.model.java_number import java_double
+from barnabas.net.zookeeper.config_keys import JVM_KEYS
 from barnabas.server.config import NodeConfig
-from barnabas.server.config_keys import TABLE
+from barnabas.server.config_keys import OF_ZOOKEEPER_MODE, TABLE
 from barnabas.server.config_schema import bare_key
 from barnabas.storage.log_config import TOPIC_CONFIG, TOPIC_CONFIG_SYNONYMS, topic_defaults
 from barnabas.wire.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
@@ -49,8 +50,11 @@ _TOLD_WHEN_SET: Final = (
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
+    *JVM_KEYS,
 )
 """Keys that Kafka's own table does not hold; the dynamic ones of them have a type all the same."""
+_ONLY_OF_KAFKA_3: Final = OF_ZOOKEEPER_MODE - {"controlled.shutdown.enable"}
+"""Told in ZooKeeper mode; Kafka 4 has them no more, and tells them as strangers when they are set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +96,13 @@ class DescribedConfigs:
     def broker(self, telling: Telling) -> Iterator[DescribeConfigsResourceResult]:
         """Give every key of this broker, and whatever else stands in its file."""
         values = self._effective.values
+        when_set = {*_TOLD_WHEN_SET, *(() if self._effective.is_zookeeper_mode else _ONLY_OF_KAFKA_3)}
         for key in TABLE:
-            if not key.internal and key.name not in _TOLD_WHEN_SET:
+            if not key.internal and key.name not in when_set:
                 value = self._effective.node_id if key.name == "broker.id" else values[key.name]
                 yield self._broker_entry(key.name, key, _text(key, value), telling)
         for name, text in self._effective.originals.items():
-            if name not in TABLE or name in _TOLD_WHEN_SET:
+            if name not in TABLE or name in when_set:
                 yield self._broker_entry(name, _key_of(name), text, telling)
 
     def cluster_default(self, telling: Telling) -> Iterator[DescribeConfigsResourceResult]:

@@ -6,7 +6,7 @@ States: loading -> caught up -> stopped. Every node has one; the one of a contro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from time import perf_counter_ns
 
@@ -19,21 +19,22 @@ from barnabas.core.raft.ready import LeaderAndEpoch, Leadership
 from barnabas.core.replicated import ReplayError, VersionedRecord
 from barnabas.model.ports import Clock
 from barnabas.model.topic_partition import OffsetAndEpoch
+from barnabas.server.cluster_metadata import Follower
 from barnabas.server.config import NodeConfig
+from barnabas.server.forwarding.controller_channel import ActiveController
 from barnabas.server.metadata_metrics import LoadMeasures
 from barnabas.server.raft.driver import RaftDriver
 from barnabas.server.raft.metadata_log import LoadedBatch
 from barnabas.server.raft.progress import SnapshotSource
 from barnabas.server.raft.quorum import ControllerError
 from barnabas.server.raft.replica import open_replica
+from barnabas.server.waiting import Progress
 from barnabas.storage.fs import FileSystem, OsFileSystem
 from barnabas.storage.meta_properties import MetaPropertiesError
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.metadata_records import decode_metadata_record, encode_metadata_record
 
 log = structlog.get_logger("kafka.metadata")
-
-Follower = Callable[[MetadataDelta], None]
 
 
 class MetadataReplica:
@@ -74,7 +75,7 @@ class MetadataReplica:
     @property
     def kraft_version(self) -> int:
         """Give the kraft.version in force, which the log's control records set, not its metadata (KIP-853)."""
-        return self.driver.node.control.kraft_version.last.value
+        return self.driver.kraft_version
 
     @property
     def ignores_static_voters(self) -> bool:
@@ -92,6 +93,29 @@ class MetadataReplica:
     def leader(self) -> LeaderAndEpoch | None:
         """Give who leads the metadata quorum, as far as this node knows; None before the log is open."""
         return None if self._driver is None else self._driver.leader
+
+    def active_controller(self) -> ActiveController | None:
+        """Give who leads the quorum and where its controller listener is; None while either is unknown."""
+        leader, driver = self.leader, self._driver
+        endpoint = None if leader is None or driver is None else driver.leader_endpoint()
+        if leader is None or leader.node_id is None or endpoint is None:
+            return None
+        return ActiveController(leader.node_id, leader.epoch, endpoint.host, endpoint.port)
+
+    async def controller_changed(self) -> None:
+        """Wait until another node, or none, leads the quorum."""
+        await (await self.opened()).leader_changed()
+
+    def progress(self) -> Progress:
+        """Give how much of the metadata is known while the node waits for the rest."""
+        driver, leader = self.driver, self.leader
+        leader_id = None if leader is None else leader.node_id
+        because = (
+            "no controller leads the quorum, as far as this node knows"
+            if leader_id is None
+            else "what is committed is being loaded"
+        )
+        return Progress(leader_id, driver.applied_offset, driver.node.first_heard_high_watermark, because)
 
     def own_records(self) -> Iterator[VersionedRecord]:
         """Give what is on this node's disk, committed or not: the newest snapshot and the log after it."""

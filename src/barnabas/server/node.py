@@ -1,14 +1,13 @@
 """A node: what its roles share, wired together, started in order and stopped in the reverse of it.
 
-Every node follows the metadata log. One with the role `controller` votes in its quorum and may decide; one with the
-role `broker` serves clients (`broker`).
+Every node follows the cluster's metadata; where they come from, and whether a controller is in this process, is the
+mode's business (`mode`). One with the role `broker` serves clients (`broker`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,29 +17,24 @@ import structlog
 from barnabas.core.metadata.cluster import BrokerRegistration, ClusterImage
 from barnabas.core.metadata.delta import MetadataDelta, difference
 from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.zookeeper.errors import ZooKeeperError
 from barnabas.model.config import ConfigError
-from barnabas.model.features import SUPPORTED_FEATURES
 from barnabas.model.metrics import Metrics
 from barnabas.model.ports import Clock
 from barnabas.net.clock import SystemClock
 from barnabas.server.authorizers import RequestAuthorizer
 from barnabas.server.broker import Broker
 from barnabas.server.broker_lifecycle import RegistrationRefusedError
-from barnabas.server.cluster_changes import ClusterChanges
 from barnabas.server.config import NodeConfig
 from barnabas.server.context import ClientConnection, LiveBroker, SupportedFeature
-from barnabas.server.controller import Controller, ControllerError
-from barnabas.server.controller_metrics import ControllerMetrics
-from barnabas.server.controller_registrar import ControllerRegistrar
-from barnabas.server.delegation_tokens import token_rules, token_secrets
+from barnabas.server.delegation_tokens import token_secrets
 from barnabas.server.forwarding.channel import ForwardingChannel
-from barnabas.server.forwarding.controller_channel import ActiveController, LocalChannel
-from barnabas.server.handlers import CONTROLLER
+from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
+from barnabas.server.kraft_mode import KRaftMode
 from barnabas.server.logins.mechanisms import Mechanisms
 from barnabas.server.logins.principals import Principals
-from barnabas.server.metadata_metrics import MetadataMetrics
-from barnabas.server.metadata_replica import MetadataReplica
 from barnabas.server.metrics import ServerMetrics
+from barnabas.server.mode import mode_of
 from barnabas.server.network.authentication import Authentication
 from barnabas.server.network.conduct import SessionConduct
 from barnabas.server.network.connection_limits import ConnectionLimits
@@ -55,20 +49,24 @@ from barnabas.server.publishers.configs import ConfigPublisher
 from barnabas.server.publishers.connection_rates import ConnectionRatePublisher
 from barnabas.server.publishers.departures import Departures
 from barnabas.server.quotas.throttle import Throttle
-from barnabas.server.raft.driver import RaftDriver
-from barnabas.server.raft.metrics import publish_raft_metrics
+from barnabas.server.raft.quorum import ControllerError
 from barnabas.server.router import Router
-from barnabas.server.waiting import Progress, told_while_waiting
+from barnabas.server.waiting import told_while_waiting
 from barnabas.storage.fs import FileSystem
 from barnabas.storage.log_dir import LogDir, LogDirLockedError
 from barnabas.storage.log_dirs import LogDirs, LogDirsSettings
 from barnabas.storage.meta_properties import MetaPropertiesError
 
 if TYPE_CHECKING:
+    from barnabas.core.zookeeper.control_requests import ControlRequest
     from barnabas.net.metrics_http import MetricsServer
+    from barnabas.server.broker_sessions import BrokerSessions
+    from barnabas.server.cluster_changes import ClusterChanges
+    from barnabas.server.cluster_metadata import DecidingController
     from barnabas.server.context import RequestContext
     from barnabas.server.groups.group_coordinator import GroupCoordinator
     from barnabas.server.producer_ids import ProducerIds
+    from barnabas.server.raft.driver import RaftDriver
     from barnabas.server.replication.fetch_sessions import FetchSessions
     from barnabas.server.replication.partitions import Partitions
     from barnabas.server.replication.replica_manager import ReplicaManager
@@ -76,14 +74,13 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("kafka.server.Node")
 
-NO_CONTROLLER: Final = -1
-
 _REASONS: Final = (
     ConfigError,
     ControllerError,
     LogDirLockedError,
     MetaPropertiesError,
     RegistrationRefusedError,
+    ZooKeeperError,
     OSError,
 )
 """What keeps a node from starting that an operator can do something about."""
@@ -96,8 +93,6 @@ class NodeStartError(Exception):
 class Node:
     """A broker, a controller, or both in one process, over one configuration."""
 
-    controller: Controller
-    changes: ClusterChanges
     partitions: Partitions
     replicas: ReplicaManager
     groups: GroupCoordinator
@@ -147,28 +142,20 @@ class Node:
         self._configs = ConfigPublisher(config, self.log_dirs, self._reconfigured)
         self._departures = Departures(self.clock, config["broker.session.timeout.ms"])
         self._publishers: list[Publisher] = [self._acls, self._configs, self._departures]
-        self.controller_router: Router | None = None
-        if config.is_controller:
-            self.controller = Controller(config, self.clock, fs)
-            self.changes = ClusterChanges(config, self.clock, self.controller, token_rules(config, self.token_secrets))
-            self.controller_router = Router(CONTROLLER, listener="controller")
-        self.metadata: MetadataReplica = (
-            self.controller if config.is_controller else MetadataReplica(config, self.clock, fs)
-        )
-        self.channel: ForwardingChannel = ForwardingChannel(
+        self.mode = mode_of(self, fs)
+        self.metadata = self.mode.metadata
+        self.controller_router: Router | None = self.mode.controller_router
+        local = LocalChannel(self, self.controller_router) if self.controller_router is not None else None
+        self._forwarding = ForwardingChannel(
             self,
-            leader=self._active_controller,
-            leader_changed=self.leader_changed,
+            leader=self.metadata.active_controller,
+            leader_changed=self.metadata.controller_changed,
             next_image=self.next_image,
-            local=LocalChannel(self, self.controller_router) if self.controller_router is not None else None,
+            local=local,
             serde=self.principals.serde,
         )
-        self._registrar = ControllerRegistrar(self.controller, self.channel) if config.is_controller else None
-        if self._registrar is not None:
-            self._publishers.append(self._registrar)
-        self._publishers.append(self._metadata_metrics())
-        if config.is_controller:
-            self._publishers.append(self._controller_metrics())
+        self.channel: ControllerChannel = self.mode.channel(self._forwarding, local)
+        self._publishers += self.mode.publishers()
         self.broker = Broker(self) if config.is_broker else None
         if self.broker is not None:
             self.partitions, self.groups = self.broker.partitions, self.broker.groups
@@ -184,9 +171,34 @@ class Node:
         return self._image
 
     @property
+    def controller(self) -> DecidingController:
+        """Give the controller of this process."""
+        return self.mode.controller
+
+    @property
+    def changes(self) -> ClusterChanges:
+        """Give what that controller has at hand when it decides."""
+        return self.mode.changes
+
+    @property
+    def broker_sessions(self) -> BrokerSessions:
+        """Give the brokers that the controller of a metadata quorum hears of."""
+        return self.kraft.broker_sessions
+
+    @property
     def replica(self) -> RaftDriver:
         """Give this node's replica of the metadata log."""
-        return self.metadata.driver
+        return self.kraft.replica
+
+    async def hear(self, request: ControlRequest) -> None:
+        """Take up what the controller tells in ZooKeeper mode; ApiError when it has been replaced."""
+        await self.mode.hear(request)
+
+    @property
+    def kraft(self) -> KRaftMode:
+        """Give the mode of a node with a metadata log; only for what there is nowhere else."""
+        assert isinstance(self.mode, KRaftMode), "served only where there is a metadata log"
+        return self.mode
 
     def authorizer(self) -> RequestAuthorizer | None:
         """Give the authorizer of the moment; None when everybody may do everything."""
@@ -209,7 +221,11 @@ class Node:
 
     def supported_features(self) -> list[SupportedFeature]:
         """Give the features that this node can run."""
-        return [SupportedFeature(name, low, high) for name, (low, high) in SUPPORTED_FEATURES.items()]
+        return self.mode.supported_features()
+
+    def finalized_features(self) -> Mapping[str, int]:
+        """Give the levels of the features that are finalized in the cluster."""
+        return self.mode.finalized_features()
 
     def live_brokers(self, listener_name: str) -> list[LiveBroker]:
         """Give the brokers that serve, at their addresses on that listener, by id."""
@@ -230,10 +246,9 @@ class Node:
             self._live = cluster, ids
         return ids
 
-    def random_live_broker(self) -> int:
-        """Give any live broker: what clients are told is the controller (KIP-590), -1 when there is none."""
-        live = sorted(self.live_broker_ids())
-        return random.choice(live) if live else NO_CONTROLLER
+    def shown_controller(self) -> int:
+        """Give what clients are told is the controller, -1 when there is none."""
+        return self.mode.shown_controller()
 
     def has_listener(self, broker_id: int, listener_name: str) -> bool:
         """Say whether a broker listens under that name."""
@@ -284,15 +299,12 @@ class Node:
             raise
 
     async def _start(self) -> None:
-        self.log_dirs.acquire(node_id=self.config.node_id)
-        properties = self.log_dirs.online[0].properties
-        assert properties is not None
-        self.cluster_id = properties.cluster_id
+        self.cluster_id = await self.mode.join()
         await self._mechanisms.start()
         self.watch(self._mechanisms.run(), "keys of logins")
         self._open_listeners()
         self._metadata_task = self.watch(self.metadata.run(), "metadata")
-        publish_raft_metrics(self.metrics.registry, await self.metadata.opened())
+        await self.mode.opened()
         publish_node_metrics(self)
         for listener in self.listeners:
             if listener.early:
@@ -303,6 +315,8 @@ class Node:
         for listener in self.listeners:
             if not listener.early:
                 listener.start()
+        if self.broker is not None:
+            await self.broker.lifecycle.settle()
         if self.config["barnabas.metrics.listener"]:
             from barnabas.net.metrics_http import MetricsServer  # an HTTP server is much to load for nothing
 
@@ -318,10 +332,8 @@ class Node:
 
     async def _follow_metadata(self) -> None:
         """Take up the metadata that there is, then open the logs it speaks of, then follow what comes."""
-        image = await told_while_waiting(self.metadata.caught_up(), self._how_far)
-        if self._registrar is not None:
-            self.watch(self._registrar.run(), "controller registration")
-            self.watch(self.changes.run(), "cluster changes")
+        image = await told_while_waiting(self.metadata.caught_up(), self.metadata.progress)
+        self.mode.begin()
         first = difference(MetadataImage.EMPTY, image)
         self._configs.publish(first, image)
         if self.broker is not None:
@@ -332,15 +344,8 @@ class Node:
     def _for_logins(self) -> MetadataImage:
         return self._own.image() if self._image is MetadataImage.EMPTY else self._image
 
-    def _how_far(self) -> Progress:
-        """Give how much of the metadata is known while the node waits for the rest."""
-        driver, leader = self.replica, self.metadata.leader
-        return Progress(
-            None if leader is None else leader.node_id, driver.applied_offset, driver.node.first_heard_high_watermark
-        )
-
     def publish(self, delta: MetadataDelta) -> None:
-        """Take up a stretch of the committed metadata log."""
+        """Take up a stretch of the committed metadata."""
         self._image = delta.after
         for publisher in self._publishers:
             publisher.publish(delta, delta.after)
@@ -387,13 +392,12 @@ class Node:
         for task in reversed(self._tasks):
             if task is not self._metadata_task:
                 await _cancelled(task)
-        await self.channel.close()
+        await self._forwarding.close()
         if self._metadata_task is not None:
             await self.metadata.stop(hand_over=clean)
             await _cancelled(self._metadata_task)
         await self._close_listeners(privileged=True)  # last: who ceases to lead says so to the others
-        if self.config.is_controller:
-            self.changes.policies.close()
+        await self.mode.close()
         self._acls.close()
         epoch = self.broker.lifecycle.epoch if self.broker is not None else -1
         clean = clean and self.failure is None
@@ -413,18 +417,6 @@ class Node:
         self._tasks.append(task)
         return task
 
-    def _active_controller(self) -> ActiveController | None:
-        leader = self.metadata.leader
-        endpoint = None if leader is None else self.metadata.driver.leader_endpoint()
-        if leader is None or leader.node_id is None or endpoint is None:
-            return None
-        return ActiveController(leader.node_id, leader.epoch, endpoint.host, endpoint.port)
-
-    async def leader_changed(self) -> None:
-        """Wait until another node, or none, leads the metadata quorum."""
-        driver = await self.metadata.opened()
-        await driver.leader_changed()
-
     def _ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() or task.exception() is None:
             return
@@ -433,17 +425,6 @@ class Node:
         self._stop.set()
 
     # --- inner ends
-
-    def _metadata_metrics(self) -> Publisher:
-        registry = self.metrics.registry
-        return MetadataMetrics(
-            registry, self.metadata, lambda: self.replica.node.leader_id, is_broker=self.config.is_broker
-        )
-
-    def _controller_metrics(self) -> Publisher:
-        shown = ControllerMetrics(self.metrics.registry, self.controller, self.changes.heartbeats)
-        self.controller.on_decided, self.controller.on_leader = shown.decided, shown.new_leader
-        return shown
 
     def _reconfigured(self, config: NodeConfig) -> None:
         self.config = config
@@ -456,8 +437,8 @@ class Node:
 
     def connection_ended(self, client: ClientConnection) -> None:
         """Take note that somebody's connection to this node is gone."""
-        if client.privileged and self.controller_router is not None:
-            self.changes.ended.connection_ended(client.id)
+        if client.privileged:
+            self.mode.connection_ended(client.id)
 
     def close_excess_connections(self) -> None:
         """Close connections of clients where those between brokers need the room."""
@@ -469,7 +450,8 @@ class Node:
 
         Without the metadata log a node knows nothing of the cluster any more, and stops at once, as Kafka's.
         """
-        if directory.path == Path(self.config.metadata_log_dir):
+        has_metadata = directory.path == Path(self.config.metadata_log_dir)
+        if has_metadata and not self.config.is_zookeeper_mode:
             self.failure = f"the directory of the metadata log has failed: {directory.path}: {directory.offline}"
             self.loop.call_soon_threadsafe(self._stop.set)
         elif not self.log_dirs.online:

@@ -38,7 +38,8 @@ def publish_node_metrics(node: Node) -> None:
     publish_loop_metrics(registry, is_broker=config.is_broker, is_controller=config.is_controller)
     ListenerMetrics(registry, node.listeners, node.listeners[0].budget)
     flushes = FlushTimes(registry)
-    flushes.watch(node.replica.files.env)
+    if node.mode.metadata_log is not None:
+        flushes.watch(node.mode.metadata_log.env)
     publish_logs(registry, lambda: _logs(node))
     gauge = registry.gauge
     gauge(mbean("kafka.server", type="Authorizer", name="AclCount"), node.acl_count)
@@ -56,7 +57,8 @@ def publish_node_metrics(node: Node) -> None:
 
 
 def _logs(node: Node) -> Iterator[Log]:
-    yield node.replica.files.log
+    if node.mode.metadata_log is not None:
+        yield node.mode.metadata_log.log
     yield from list(node.log_dirs.logs.values())
     yield from list(node.log_dirs.futures.values())
 

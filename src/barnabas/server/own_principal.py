@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 
 def own_principal(config: NodeConfig) -> KafkaPrincipal:
-    """Give the user by which the node would log in to controllers; ANONYMOUS where it has none."""
-    listener = config.controller_listener_names[0]
-    mechanism: str = config.on_listener(listener, "sasl.mechanism.controller.protocol")
+    """Give the user by which the node would log in to the controller; ANONYMOUS where it has none."""
+    listener, mechanism = config.controller_channel_listener, config.controller_channel_mechanism
     jaas = config.on_mechanism(listener, mechanism, "sasl.jaas.config")
     if jaas is None or not config.security_protocol(listener).startswith("SASL_"):
         return ANONYMOUS

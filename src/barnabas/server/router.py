@@ -115,12 +115,20 @@ Forward = Callable[["RequestContext", memoryview], Awaitable[Answer]]
 class Router:
     """The handlers of one kind of listener."""
 
-    def __init__(self, modules: Sequence[str], *, listener: str, forward: Forward | None = None) -> None:
+    def __init__(
+        self,
+        modules: Sequence[str],
+        *,
+        listener: str,
+        forward: Forward | None = None,
+        forwarded: Sequence[str] | None = None,
+    ) -> None:
         """modules: of `server.handlers`, each called as its function and as its API, unless that stands before a colon;
         listener: "broker" or "controller", as the api_keys table spells them; forward: where requests go that have no
-        handler here but are forwardable."""
+        handler here but are forwardable; forwarded: the modules that controllers have for such, None for all."""
         self.listener = listener
         self._forward = forward
+        self._carried = None if forwarded is None else {int(ApiKey[m.upper()]) for m in forwarded}
         self._modules = {int(ApiKey[m.partition(":")[0].upper()]): m.rpartition(":")[2] for m in modules}
         self._loaded: dict[int, Handler] = {}
         self._refused_peers = RefusedPeers()
@@ -140,6 +148,8 @@ class Router:
     def forwards(self, row: ApiRow) -> bool:
         """Say whether a request of that API goes to the controller."""
         if self._forward is None or not row.forwardable or self.listener not in row.listeners:
+            return False
+        if self._carried is not None and int(row.key) not in self._carried:
             return False
         return int(row.key) not in self._modules
 

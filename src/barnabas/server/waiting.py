@@ -15,11 +15,12 @@ SAY_EVERY_S = 5.0
 
 
 class Progress(NamedTuple):
-    """How far loading has come. leader: None while nobody leads the quorum; wanted: None until a leader was heard."""
+    """How far loading has come. leader: None while no active controller is known; wanted: None until one was heard."""
 
     leader: int | None
     applied: int
     wanted: int | None
+    because: str
 
 
 async def told_while_waiting(waited: Awaitable[T], progress: Callable[[], Progress]) -> T:
@@ -33,8 +34,7 @@ async def told_while_waiting(waited: Awaitable[T], progress: Callable[[], Progre
                 leader=now.leader,
                 applied_offset=now.applied,
                 wanted_offset=now.wanted,
-                because="no controller leads the quorum, as far as this node knows" if now.leader is None
-                else "what is committed is being loaded",
+                because=now.because,
             )  # fmt: skip
         return task.result()
     finally:

@@ -16,7 +16,12 @@ from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
 from barnabas.storage import checkpoint
 from barnabas.storage.fs import FileSystem
-from barnabas.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from barnabas.storage.meta_properties import (
+    MetaProperties,
+    MetaVersion,
+    read_meta_properties,
+    write_meta_properties,
+)
 
 log = structlog.get_logger("kafka.log.dirs")
 
@@ -88,17 +93,21 @@ class LogDir:
         """Give the id that the controller knows the directory by (KIP-858); None when it has none."""
         return self.properties.directory_id if self.properties is not None else None
 
-    def acquire(self) -> None:
-        """Lock the directory, made if need be, and read whose it is; OSError, LogDirLockedError, or as it reads."""
+    def acquire(self, version: MetaVersion = MetaVersion.KRAFT) -> None:
+        """Lock the directory, made if need be, and read whose it is; OSError, LogDirLockedError, or as it reads.
+
+        version: of what kind of cluster it has to be.
+        """
         self.fs.make_dirs(self.path)
         self._release = self.fs.lock(self.path / LOCK_FILE)
         if self._release is None:
             raise LogDirLockedError(f"{self.path} is in use: another process, or another node, holds {LOCK_FILE}")
-        self.properties = read_meta_properties(self.path, self.fs)
+        self.properties = read_meta_properties(self.path, self.fs, version)
 
-    def adopt(self, cluster_id: str, node_id: int) -> None:
-        """Make an unformatted directory this node's, with a fresh id."""
-        self.properties = MetaProperties(cluster_id, node_id, Uuid(uuid4().bytes))
+    def adopt(self, cluster_id: str, node_id: int, version: MetaVersion = MetaVersion.KRAFT) -> None:
+        """Make an unformatted directory this node's; with a fresh id, which Kafka's have in KRaft only."""
+        directory_id = Uuid(uuid4().bytes) if version is MetaVersion.KRAFT else None
+        self.properties = MetaProperties(cluster_id, node_id, directory_id, version)
         write_meta_properties(self.path, self.properties, self.fs)
 
     def take_clean_marker(self) -> None:

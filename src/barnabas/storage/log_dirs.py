@@ -39,7 +39,7 @@ from barnabas.storage.log_dir import (
     suffix_of,
 )
 from barnabas.storage.log_loader import open_log
-from barnabas.storage.meta_properties import MetaPropertiesError
+from barnabas.storage.meta_properties import MetaPropertiesError, MetaVersion
 from barnabas.storage.partition_metadata import InconsistentTopicIdError
 from barnabas.wire.errors import ApiError, ErrorCode
 
@@ -111,25 +111,31 @@ class LogDirs:
 
     # -- opening
 
-    def acquire(self, cluster_id: str | None = None, node_id: int | None = None) -> None:
+    def acquire(
+        self,
+        cluster_id: str | None = None,
+        node_id: int | None = None,
+        version: MetaVersion = MetaVersion.KRAFT,
+    ) -> None:
         """Lock the directories and check whose they are. A directory that fails goes offline.
 
         LogDirLockedError when another process has one; MetaPropertiesError when one belongs to another cluster or
-        node, when two have one id, or when none is formatted. With cluster_id and node_id, unformatted directories
-        beside a formatted one are made this node's.
+        node, or to another kind of cluster than `version` says, when two have one id, or when none is formatted.
+        Unformatted directories beside a formatted one are made this node's; with cluster_id and node_id, as in
+        ZooKeeper mode, where nobody formats, all of them may be empty.
         """
         try:
             for directory in self.directories:
                 try:
-                    directory.acquire()
+                    directory.acquire(version)
                 except OSError as e:
                     self._failed(directory.path, e)
-            self._check_identity(cluster_id, node_id)
+            self._check_identity(cluster_id, node_id, version)
         except BaseException:
             self.release()
             raise
 
-    def _check_identity(self, cluster_id: str | None, node_id: int | None) -> None:
+    def _check_identity(self, cluster_id: str | None, node_id: int | None, version: MetaVersion) -> None:
         seen: dict[Uuid, LogDir] = {}
         for directory in self.online:
             own = directory.properties
@@ -152,7 +158,7 @@ class LogDirs:
             raise MetaPropertiesError(f"none of {[str(d.path) for d in self.directories]} is formatted")
         for directory in self.online:
             if directory.properties is None:
-                self._on(directory, lambda d=directory: d.adopt(cluster_id, node_id))  # type: ignore[misc]
+                self._on(directory, lambda d=directory: d.adopt(cluster_id, node_id, version))  # type: ignore[misc]
 
     def load(self, is_stray: Callable[[TopicPartition, Uuid | None], bool] = lambda tp, topic_id: False) -> None:
         """Open every log there is; logs that were renamed for deletion go on dying.

@@ -153,7 +153,7 @@ def test_acls_of_a_node_of_ours_in_its_log_and_in_its_snapshot(barnabas: Barnaba
         async def remove(_: object) -> None:
             async with Admin(cluster.admin.barnabas) as admin:
                 assert len(await admin.delete_acls([AclBindingFilter(principal="User:gone")])) == 1
-            await cluster.node.controller.snapshot()
+            await cluster.node.kraft.controller.snapshot()
 
         cluster.run(remove)
     folder = cluster.files.data / "__cluster_metadata-0"

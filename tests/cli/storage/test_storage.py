@@ -9,6 +9,9 @@ from barnabas.cli.main import COMMANDS, main
 from barnabas.cli.storage import COMMANDS as STORAGE_COMMANDS
 from barnabas.model.features import FEATURE_BY_NAME, FEATURES, MetadataVersion
 from barnabas.model.uuid import Uuid
+from barnabas.net.clock import SystemClock
+from barnabas.storage.log_dirs import LogDirs
+from barnabas.storage.meta_properties import MetaVersion
 from tests.peers.kafka import cluster_id
 from tests.peers.tools import STORAGE_TOOL, ToolRunner
 
@@ -51,6 +54,20 @@ def test_format_and_info(config: Path, capsys: pytest.CaptureFixture[str]) -> No
     out = capsys.readouterr().out
     assert f"  {config.parent}/a\n  {config.parent}/b\n" in out
     assert re.search(r"Found metadata: \{cluster\.id=\S+, directory\.id=\S+, node\.id=1, version=1\}", out)
+
+
+def test_in_zookeeper_mode_nothing_is_formatted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, data = tmp_path / "server.properties", tmp_path / "data"
+    path.write_text(f"broker.id=4\nzookeeper.connect=localhost:2181\nlog.dirs={data}\n")
+    assert run("storage", "format", "-c", str(path), "-t", CLUSTER) == 1
+    assert "nothing is formatted in ZooKeeper mode" in capsys.readouterr().err
+    assert not data.exists()
+    directories = LogDirs([data], SystemClock())
+    directories.acquire(CLUSTER, 4, MetaVersion.ZOOKEEPER)
+    directories.close()
+    assert run("storage", "info", "-c", str(path)) == 0
+    assert f"Found metadata: {{cluster.id={CLUSTER}, broker.id=4, version=0}}" in capsys.readouterr().out
+    assert run("doctor", "data", str(data)) == 0
 
 
 def test_format_wants_to_know_the_voters(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

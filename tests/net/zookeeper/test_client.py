@@ -114,6 +114,26 @@ async def test_acls_are_kept_in_order(zk: ZooKeeperClient) -> None:
         await zk.set_acls("/a", ())
 
 
+async def test_many_are_answered_in_their_order_each_for_itself(zk: ZooKeeperClient) -> None:
+    mine = (CREATOR_ALL, READABLE)
+    for path, acls in (("/parent", OPEN_ACLS), ("/parent/child", mine), ("/closed", (READABLE,))):
+        await zk.create(path, None, acls)
+    open_one, none, closed = await zk.acls_of(["/parent", "/none", "/closed"])
+    assert open_one == await zk.acls("/parent")
+    assert isinstance(none, NoNodeError)
+    assert none.path == "/none"
+    assert closed == await zk.acls("/closed")
+    assert await zk.children_of(["/parent", "/parent/child"]) == [["child"], []]
+    wanted = [("/parent", mine), ("/none", mine), ("/closed", mine), ("/parent/child", OPEN_ACLS)]
+    changed, missing, refused, opened = await zk.set_acls_of(wanted)
+    assert changed == await zk.exists("/parent")
+    assert opened == await zk.exists("/parent/child")
+    assert isinstance(missing, NoNodeError)
+    assert isinstance(refused, NoAuthError)
+    assert list(map(str, (await zk.acls("/parent"))[0])) == ["sasl:kafka:cdrwa", "world:anyone:r"]
+    assert await zk.acls_of([]) == []
+
+
 async def test_nobody_may_only_what_is_open(zookeeper: ZooKeeper, zk: ZooKeeperClient) -> None:
     await zk.create("/a", b"x", (CREATOR_ALL, READABLE))
     await zk.create("/secret", b"x", (CREATOR_ALL,))

@@ -143,6 +143,20 @@ async def test_who_hangs_up_is_missed_by_all_who_wait(
             await one
 
 
+async def test_many_are_asked_together_and_the_lost_are_told_apart(script: Script) -> None:
+    await greeted(script)
+    asked = script.connection.ask_all(6, [b"one", b"two", b"three"])
+    assert [await script.received() for _ in range(3)] == [
+        struct.pack("!ii", xid, 6) + body for xid, body in enumerate((b"one", b"two", b"three"), start=1)
+    ]
+    script.writer.write(reply(1, b"x") + reply(2, error=NoNodeError.code))
+    script.writer.close()
+    assert await asked == [(0, b"x"), (NoNodeError.code, b""), (ConnectionLossError.code, b"")]
+    await script.connection.lost
+    assert await script.connection.ask_all(6, [b"late"]) == [(ConnectionLossError.code, b"")]
+    assert await script.connection.ask_all(6, []) == []
+
+
 async def test_a_server_that_hangs_up_at_once_is_told(script: Script) -> None:
     hello = asyncio.create_task(script.connection.hello(Connect(0, 0, 4000, 0, b"", False)))
     await script.received()

@@ -31,7 +31,7 @@ async def test_three_controllers_hold_the_same_log_whoever_leads(tmp_path: Path,
         await quorum.agree()
         expected = {"successor": successor.config.node_id, **{topic: n + 100 for n, topic in enumerate(TOPICS)}}
         for node in quorum.nodes.values():
-            assert noted(node.controller.committed_image, ["successor", *TOPICS]) == expected
+            assert noted(node.kraft.controller.committed_image, ["successor", *TOPICS]) == expected
         assert len(await quorum.logs()) == 1
 
 
@@ -51,12 +51,13 @@ async def test_a_follower_that_was_away_too_long_catches_up_by_a_snapshot(tmp_pa
         late = quorum.nodes[away]
         assert late.replica.files.start_offset > left_at
         expected = {topic: 280 + n for n, topic in enumerate(TOPICS)}
-        assert noted(late.controller.committed_image, TOPICS) == expected
+        assert noted(late.kraft.controller.committed_image, TOPICS) == expected
         await quorum.stop(away)
         await leader.controller.write(note("after", 1))
         await quorum.start(away)
         await quorum.agree()
-        assert noted(quorum.nodes[away].controller.committed_image, ["after", *TOPICS]) == {"after": 1, **expected}
+        back = quorum.nodes[away].kraft.controller
+        assert noted(back.committed_image, ["after", *TOPICS]) == {"after": 1, **expected}
 
 
 async def test_voters_join_by_themselves_and_leave_when_they_are_told_to(tmp_path: Path) -> None:
@@ -79,5 +80,5 @@ async def test_voters_join_by_themselves_and_leave_when_they_are_told_to(tmp_pat
         await leader.controller.write(note("after", 1))
         await quorum.agree()
         assert not first.replica.node.is_voter
-        assert noted(first.controller.committed_image, ["after"]) == {"after": 1}
+        assert noted(first.kraft.controller.committed_image, ["after"]) == {"after": 1}
         assert len(await quorum.logs()) == 1

@@ -59,9 +59,12 @@ class Meddler:
         """Let what is held back through, and all that follows."""
         self._loop.call_soon_threadsafe(self._open.set)
 
-    def end_session(self) -> None:
-        """Have the server end the newest session, and with it its connection; what follows is let through."""
-        self._call(self._end_session())
+    def end_session(self) -> list[int]:
+        """Have the server end the oldest session, and cut all connections; what follows is let through.
+
+        Give the sessions until then.
+        """
+        return self._call(self._end_session())
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_WAIT_S)
@@ -106,14 +109,16 @@ class Meddler:
             writer.write(await _some(reader))
             await writer.drain()
 
-    async def _end_session(self) -> None:
+    async def _end_session(self) -> list[int]:
         self._welcome.clear()  # else the client would come back and take its session over again
         for one in self._writers:
             one.transport.abort()
-        while await self._close(self.sessions[-1]):
+        before = list(self.sessions)
+        while await self._close(before[0]):
             pass
         self._open.set()
         self._welcome.set()
+        return before
 
     async def _close(self, session: int) -> bool:
         """Close a session, and say whether there was one: whoever comes with its id and password takes it over."""

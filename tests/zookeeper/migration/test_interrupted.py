@@ -13,7 +13,7 @@ import pytest
 from barnabas.core.zookeeper.values import OPEN_ACLS
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.testing.ports import HOST
-from tests.peers.zookeeper import ZooKeeper
+from tests.peers.zookeeper import Setup, ZooKeeper
 from tests.zookeeper.migration.conftest import COMMAND, Migration
 from tests.zookeeper.migration.meddler import Meddler
 from tests.zookeeper.migration.test_tool import OPEN, SECURE, UNSECURE, wanted
@@ -83,12 +83,14 @@ def test_it_goes_on_in_another_session(zookeeper: ZooKeeper, long_tree: str, tmp
         with tool:
             try:
                 meddler.wait()
-                meddler.end_session()
+                before = meddler.end_session()
                 out, err = tool.communicate(timeout=LIMIT_S)
             finally:
                 tool.kill()
         assert tool.returncode == 0, out + err
-        assert len(meddler.sessions) == 2
+        since = meddler.sessions[len(before) :]
+        assert before[0] not in since
+        assert set(since) - set(before)
     after = acls_of(zookeeper, long_tree)
     assert after == {path: wanted(path) for path in after}
 
@@ -184,6 +186,19 @@ def test_an_ensemble_that_goes_away_interrupts_it(
         assert "Run the same once more with --undo-file undo" in run.err
         own.start()
         assert migration("/kafka", SECURE, "--undo-file=undo", connect=own.connect).code == 0
+        after = acls_of(own, "/kafka")
+        assert after == {path: wanted(path) for path in after}
+
+
+@pytest.mark.requirement("Z-14")
+def test_one_connection_is_enough(tmp_path: Path, migration: Migration) -> None:
+    with ZooKeeper(tmp_path / "own", setup=Setup(flags=["zookeeper.maxCnxns=1"])) as own:
+        plant(own, "/kafka", TOPICS)
+        with Meddler(own.ports[0], 0) as meddler:
+            meddler.let_go()
+            run = migration("/kafka", SECURE, connect=f"{HOST}:{meddler.port}")
+        assert run.code == 0, run.err
+        assert len(meddler.sessions) == 1
         after = acls_of(own, "/kafka")
         assert after == {path: wanted(path) for path in after}
 

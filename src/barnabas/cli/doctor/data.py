@@ -72,7 +72,7 @@ def data(
 
 def _check_directory(directory: Path) -> Iterator[Problem]:
     try:
-        if read_meta_properties(directory, OsFileSystem()) is None:
+        if read_meta_properties(directory, OsFileSystem(), version=None) is None:
             yield Problem(directory / "meta.properties", "missing: the directory is not formatted")
     except MetaPropertiesError as e:
         yield Problem(directory / "meta.properties", str(e))

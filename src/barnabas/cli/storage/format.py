@@ -58,6 +58,8 @@ def format_directories(
     if standalone + no_initial_controllers + (initial_controllers is not None) > 1:
         raise CliError("Give only one of --standalone, --initial-controllers and --no-initial-controllers.")
     node = NodeConfig.load(config)
+    if node.is_zookeeper_mode:
+        raise CliError("nothing is formatted in ZooKeeper mode: a broker makes its data directories when it starts.")
     voters = _voters(node, standalone, initial_controllers)
     if voters is None and node.is_controller and not node.voters and not no_initial_controllers:
         raise CliError(

@@ -7,7 +7,7 @@ import typer
 from barnabas.cli.storage.config_option import ConfigFile, directories
 from barnabas.server.config import NodeConfig
 from barnabas.storage.fs import OsFileSystem
-from barnabas.storage.meta_properties import MetaProperties, MetaPropertiesError, read_meta_properties
+from barnabas.storage.meta_properties import MetaProperties, MetaPropertiesError, MetaVersion, read_meta_properties
 
 
 def info(config: ConfigFile) -> None:
@@ -16,14 +16,16 @@ def info(config: ConfigFile) -> None:
     problems: list[str] = []
     first: MetaProperties | None = None
     fs = OsFileSystem()
-    for directory in directories(NodeConfig.load(config)):
+    node = NodeConfig.load(config)
+    version = MetaVersion.ZOOKEEPER if node.is_zookeeper_mode else MetaVersion.KRAFT
+    for directory in directories(node):
         if not fs.is_dir(directory):
             what = "is not a directory" if fs.exists(directory) else "does not exist"
             problems.append(f"{directory} {what}")
             continue
         found.append(str(directory))
         try:
-            properties = read_meta_properties(directory, fs)
+            properties = read_meta_properties(directory, fs, version)
         except MetaPropertiesError as e:
             problems.append(f"Error loading {directory / 'meta.properties'}: {e}")
             continue
@@ -35,9 +37,9 @@ def info(config: ConfigFile) -> None:
             problems += _mismatch(first, properties)
     _print("Found log directory:", "Found log directories:", found)
     if first is not None:
-        pairs = {"cluster.id": first.cluster_id, "directory.id": first.directory_id, "node.id": first.node_id}
+        pairs = {"cluster.id": first.cluster_id, "directory.id": first.directory_id, version.id_key: first.node_id}
         shown = ", ".join(f"{key}={value}" for key, value in pairs.items() if value is not None)
-        typer.echo(f"Found metadata: {{{shown}, version=1}}\n")
+        typer.echo(f"Found metadata: {{{shown}, version={int(version)}}}\n")
     _print("Found problem:", "Found problems:", problems)
     if problems:
         raise typer.Exit(1)

@@ -1,17 +1,17 @@
-"""Reading the ACLs of many znodes with many calls under way, and doing many things at a time in general."""
+"""Reading the ACLs of many znodes, level by level, and doing many things at a time in general."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError
+from barnabas.client.zookeeper_migration.lanes import Lanes
+from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError, ZooKeeperError
 from barnabas.core.zookeeper.migration import Znode
 from barnabas.core.zookeeper.paths import child
-from barnabas.core.zookeeper.security import ZnodeAcls
 from barnabas.net.zookeeper.client import ZooKeeperClient
 
 T = TypeVar("T")
@@ -41,23 +41,38 @@ async def read_trees(zk: ZooKeeperClient, roots: Iterable[str], counted: Counted
 
 async def _read(zk: ZooKeeperClient, paths: Iterable[str], counted: Counted, *, below: bool) -> Read:
     seen = Read()
-    kept: dict[ZnodeAcls, ZnodeAcls] = {}  # many znodes, few ACLs: each is held once
+    level = list(paths)
+    next_level: list[str] = []
 
-    async def one(path: str) -> Iterable[str]:
-        try:
-            acls, stat = await zk.acls(path)
-            seen.found.append(Znode(path, kept.setdefault(acls, acls), stat))
-            names = await zk.children(path) if below and stat.children else []
-        except NoNodeError:
-            return ()
-        except NoAuthError:
-            seen.refused.append(path)
-            return ()
-        counted(1)
-        return [child(path, name) for name in names]
+    async def look(zk: ZooKeeperClient, portion: Sequence[str]) -> None:
+        parents = []
+        for path, found in zip(portion, await zk.acls_of(portion), strict=True):
+            if not isinstance(found, ZooKeeperError):
+                acls, stat = found
+                seen.found.append(Znode(path, acls, stat))
+                counted(1)
+                if below and stat.children:
+                    parents.append(path)
+            elif not _left_out(found):
+                seen.refused.append(path)
+        for path, names in zip(parents, await zk.children_of(parents), strict=True):
+            if not isinstance(names, ZooKeeperError):
+                next_level.extend(child(path, name) for name in names)
+            elif not _left_out(names):
+                seen.refused.append(path)
 
-    await each(paths, one)
+    async with Lanes(zk) as lanes:
+        while level:
+            await lanes.spread(level, look)
+            level, next_level = next_level, []
     return seen
+
+
+def _left_out(error: ZooKeeperError) -> bool:
+    """Say that a znode is not there; False when it may not be read, and any other error is raised."""
+    if isinstance(error, NoNodeError | NoAuthError):
+        return isinstance(error, NoNodeError)
+    raise error
 
 
 async def each(first: Iterable[T], work: Callable[[T], Awaitable[Iterable[T]]]) -> None:

@@ -18,7 +18,7 @@ class Brokers(Protocol):
     """The registered brokers, as far as they matter here."""
 
     def epoch(self, broker_id: int) -> int | None:
-        """Give the epoch of a broker that is alive, else None."""
+        """Give the epoch of a broker that is alive, -1 where nobody tells brokers; None for one that is not."""
         ...
 
     def may_join_isr(self, broker_id: int) -> bool:
@@ -185,7 +185,7 @@ class Leadership:
         current = brokers.epoch(follower.broker_id)
         return (
             current is not None
-            and follower.broker_epoch in (NO_BROKER_EPOCH, current)
+            and (current == NO_BROKER_EPOCH or follower.broker_epoch in (NO_BROKER_EPOCH, current))
             and brokers.may_join_isr(follower.broker_id)
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from barnabas.core.zookeeper.migration import Before
@@ -39,7 +40,7 @@ def header_line(header: UndoHeader) -> str:
 
 def before_line(was: Before) -> str:
     """Give the line of a znode."""
-    return _line({"path": was.path, "acls": None if was.acls is None else [_entry(acl) for acl in was.acls]})
+    return f'{{"path":{_JSON.encode(was.path)},"acls":{"null" if was.acls is None else _entries(was.acls)}}}\n'
 
 
 def read(text: str) -> tuple[UndoHeader, dict[str, Before]]:
@@ -74,8 +75,10 @@ def _acls(values: list[list[Any]]) -> ZnodeAcls:
     return tuple(ZnodeAcl(Permission(int(bits)), str(scheme), str(who)) for bits, scheme, who in values)
 
 
-def _entry(acl: ZnodeAcl) -> list[Any]:
-    return [int(acl.permissions), acl.scheme, acl.id]
+@lru_cache(maxsize=256)
+def _entries(acls: ZnodeAcls) -> str:
+    """Many znodes, few ACLs: each is encoded once."""
+    return _JSON.encode([[int(acl.permissions), acl.scheme, acl.id] for acl in acls])
 
 
 def _line(value: dict[str, Any]) -> str:

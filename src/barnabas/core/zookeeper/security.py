@@ -53,14 +53,19 @@ def is_super(who: ZnodeId) -> bool:
 
 
 def may_administer(ours: Sequence[ZnodeId], acls: Iterable[ZnodeAcl]) -> bool:
-    """Say whether these ids may change the ACL of a znode that has this one.
+    """Say whether these ids may change the ACL of a znode that has this one."""
+    return Permission.ADMIN in rights(ours, acls)
+
+
+def rights(ours: Sequence[ZnodeId], acls: Iterable[ZnodeAcl]) -> Permission:
+    """Give what these ids, all of one session, may do to a znode with this ACL.
 
     The SASL user `super` is taken for everybody who has a name by SASL, and for nobody else.
     """
     if any(who.scheme == "super" for who in ours):
-        return True
-    return any(
-        acl.permissions & Permission.ADMIN
-        and (acl.who in (ANYONE, *ours) or (acl.scheme == _SASL_SUPER.scheme and _SASL_SUPER in ours))
-        for acl in acls
-    )
+        return Permission.ALL
+    found = Permission(0)
+    for acl in acls:
+        if acl.who in (ANYONE, *ours) or (acl.scheme == _SASL_SUPER.scheme and _SASL_SUPER in ours):
+            found |= acl.permissions
+    return found

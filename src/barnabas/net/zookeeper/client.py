@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Self, TypeVar
 
 from kazoo.protocol import serialization as wire
 
@@ -16,6 +16,7 @@ from barnabas.core.zookeeper.errors import (
     NodeExistsError,
     NoNodeError,
     ZooKeeperError,
+    error_for,
 )
 from barnabas.core.zookeeper.values import (
     ANY_VERSION,
@@ -35,6 +36,7 @@ from barnabas.net.zookeeper.session import Session
 from barnabas.net.zookeeper.settings import ZooKeeperSettings
 from barnabas.net.zookeeper.watches import Watches
 
+T = TypeVar("T")
 OnState = Callable[[SessionEvent], None]
 _PROVEN: tuple[str, ...] = ("sasl", "x509", "digest")
 
@@ -107,9 +109,12 @@ class ZooKeeperClient:
 
     async def authenticated_id(self) -> ZnodeId | None:
         """Give who we are to ZooKeeper, the id that ACLs of ours get; None for nobody. ZooKeeper 3.7 or later."""
-        body = await self._read(WhoAmI(), "")
-        found = {one.scheme: one for one in requests.read_ids(body)}
-        return next((found[scheme] for scheme in _PROVEN if scheme in found), None)
+        return next(iter(await self.authenticated_ids()), None)
+
+    async def authenticated_ids(self) -> tuple[ZnodeId, ...]:
+        """Give all ids that we have proven: with a login over TLS two, and ACLs of ours get both. ZooKeeper 3.7."""
+        found = requests.read_ids(await self._read(WhoAmI(), ""))
+        return tuple(one for scheme in _PROVEN for one in found if one.scheme == scheme)
 
     # Reading.
 
@@ -126,10 +131,7 @@ class ZooKeeperClient:
         """Give the names of a znode's children, in no order. watch: called when one comes or goes."""
         whole = self._whole(path)
         accepted = None if watch is None else self._watching(self._watches.children, whole, watch)
-        found: list[str] = wire.GetChildren.deserialize(
-            await self._read(wire.GetChildren(whole, watch is not None), path, accepted), 0
-        )
-        return found
+        return requests.read_names(await self._read(wire.GetChildren(whole, watch is not None), path, accepted))
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         """Give a znode's Stat, None when there is none. watch: called when it comes, changes or goes."""
@@ -191,7 +193,50 @@ class ZooKeeperClient:
             except NodeExistsError:
                 pass
 
+    # Many at a time, without a task for each: an answer for each, in their order, or the error that it met.
+
+    async def acls_of(self, paths: Sequence[str]) -> list[tuple[tuple[ZnodeAcl, ...], Stat] | ZooKeeperError]:
+        """Give the ACLs of many znodes."""
+        bodies = [requests.path_body(self._whole(path)) for path in paths]
+        return await self._read_all(wire.GetACL.type, bodies, paths, requests.read_acls)
+
+    async def children_of(self, paths: Sequence[str]) -> list[list[str] | ZooKeeperError]:
+        """Give the names of the children of many znodes, in no order."""
+        bodies = [requests.children_body(self._whole(path)) for path in paths]
+        return await self._read_all(wire.GetChildren.type, bodies, paths, requests.read_names)
+
+    async def set_acls_of(self, wanted: Sequence[tuple[str, Sequence[ZnodeAcl]]]) -> list[Stat | ZooKeeperError]:
+        """Change the ACLs of many znodes."""
+        rest, last, bodies = b"", None, []
+        for path, acls in wanted:
+            if acls is not last:
+                rest, last = requests.set_acl_rest(acls, ANY_VERSION), acls
+            bodies.append(requests.path_body(self._whole(path)) + rest)
+        return await self._ask_all(wire.SetACL.type, bodies, [path for path, _ in wanted], requests.read_stat)
+
     # Below.
+
+    async def _read_all(
+        self, kind: int, bodies: Sequence[bytes], paths: Sequence[str], read: Callable[[bytes], T]
+    ) -> list[T | ZooKeeperError]:
+        found = await self._ask_all(kind, bodies, paths, read)
+        while lost := [at for at, one in enumerate(found) if isinstance(one, ConnectionLossError) and not one.detail]:
+            again = await self._ask_all(kind, [bodies[at] for at in lost], [paths[at] for at in lost], read)
+            for at, one in zip(lost, again, strict=True):
+                found[at] = one
+        return found
+
+    async def _ask_all(
+        self, kind: int, bodies: Sequence[bytes], paths: Sequence[str], read: Callable[[bytes], T]
+    ) -> list[T | ZooKeeperError]:
+        try:
+            connection = await self._connection("")
+        except ZooKeeperError as e:
+            return [e] * len(paths)
+        answers = await connection.ask_all(kind, bodies)
+        return [
+            error_for(code, path) if code else read(body) for (code, body), path in zip(answers, paths, strict=True)
+        ]
 
     async def _read(self, request: Request, path: str, accepted: Accepted | None = None) -> bytes:
         while True:
@@ -205,26 +250,24 @@ class ZooKeeperClient:
         return await self._ask(request, path, None)
 
     async def _ask(self, request: Request, path: str, accepted: Accepted | None) -> bytes:
-        assert self._session is not None, "started"
-        session = self._session
-        try:
-            async with asyncio.timeout(self.settings.connection_timeout_ms / 1000):
-                connection = await session.connection()
-        except TimeoutError:
-            raise session.why_not_connected() from None
-        except ZooKeeperError as e:
-            raise type(e)(path, e.detail) from None
+        connection = await self._connection(path)
         try:
             return await connection.ask(request, accepted)
         except ZooKeeperError as e:
             raise type(e)(path, e.detail) from None
 
-    async def _awaited(self, session: Session) -> Connection:
+    async def _connection(self, path: str) -> Connection:
+        assert self._session is not None, "started"
+        session = self._session
+        if (connection := session.usable) is not None:
+            return connection
         try:
             async with asyncio.timeout(self.settings.connection_timeout_ms / 1000):
                 return await session.connection()
         except TimeoutError:
             raise session.why_not_connected() from None
+        except ZooKeeperError as e:
+            raise type(e)(path, e.detail) from None
 
     @staticmethod
     def _watching(add: Callable[[str, Watch], None], whole: str, watch: Watch) -> Accepted:

@@ -38,6 +38,8 @@ TLS_KEYS: Final[Mapping[str, str]] = {
 }
 """What each is called without ZooKeeper."""
 
+JVM_KEYS: Final = (LOGIN_CONFIG, SASL_CLIENT, SECTION, SERVICE)
+"""What Kafka has as system properties alone."""
 SYSTEM_NAMES: Final[Mapping[str, str]] = {
     TLS: "zookeeper.client.secure",
     SOCKET: "zookeeper.clientCnxnSocket",
@@ -50,7 +52,7 @@ SYSTEM_NAMES: Final[Mapping[str, str]] = {
     "zookeeper.ssl.protocol": "zookeeper.ssl.protocol",
     "zookeeper.ssl.enabled.protocols": "zookeeper.ssl.enabledProtocols",
     "zookeeper.ssl.cipher.suites": "zookeeper.ssl.ciphersuites",
-    **{key: key for key in (LOGIN_CONFIG, SASL_CLIENT, SECTION, SERVICE)},
+    **{key: key for key in JVM_KEYS},
 }
 """Under which name a key may come as a system property."""
 HOST_CHECK: Final = "zookeeper.ssl.hostnameVerification"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, cast
 
 from kazoo.protocol import serialization as wire
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import ssl
 
 _INT: Final = struct.Struct("!i")
+_HEAD: Final = struct.Struct("!iii")
+"""Of a request: the size of what follows it, the xid, the type."""
+_REPLY_HEAD: Final = struct.Struct("!iqi")
 _WATCH_XID: Final = -1
 _PING_XID: Final = -2
 _SET_WATCHES_XID: Final = -8
@@ -35,6 +38,9 @@ OnWatch = Callable[[int, str], None]
 """Takes the number of what happened and the whole path."""
 Accepted = Callable[[int], None]
 """Takes the number of the error, 0 for none, at the moment of the answer: before any watch of the same moment."""
+Answer = tuple[int, bytes]
+"""The number of the error, 0 for none, and what follows the header."""
+_Taken = Callable[[int, bytes], None]
 
 
 class Connection(asyncio.Protocol):
@@ -47,7 +53,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
         self._outgoing: list[bytes] = []
-        self._waiting: deque[tuple[int, asyncio.Future[bytes], Accepted | None]] = deque()
+        self._waiting: deque[tuple[int, _Taken]] = deque()
         self._hello: asyncio.Future[bytes] | None = None
         self._xid = 0
         self._why = ""
@@ -68,7 +74,8 @@ class Connection(asyncio.Protocol):
     async def hello(self, request: wire.Connect) -> wire.Connect:
         """Ask for a session, as the first thing; ConnectionLossError when the server hangs up."""
         self._hello = self._loop.create_future()
-        self._write(bytes(request.serialize()))
+        body = request.serialize()
+        self._write(_INT.pack(len(body)) + body)
         answer, _ = wire.Connect.deserialize(await self._hello, 0)
         return cast(wire.Connect, answer)
 
@@ -78,10 +85,41 @@ class Connection(asyncio.Protocol):
         if self.lost.done():
             answer.set_exception(ConnectionLossError())
             return answer
-        xid = _XIDS.get(request.type) or self._next_xid()
-        self._waiting.append((xid, answer, accepted))
-        self._write(_INT.pack(xid) + _INT.pack(request.type) + request.serialize())
+
+        def taken(code: int, body: bytes) -> None:
+            if accepted is not None:
+                accepted(code)
+            if answer.done():
+                return
+            if code:
+                answer.set_exception(error_for(code))
+                answer.exception()  # whoever has stopped waiting is not to be told by the collector
+            else:
+                answer.set_result(body)
+
+        self._send(request.type, request.serialize(), taken, _XIDS.get(request.type))
         return answer
+
+    def ask_all(self, kind: int, bodies: Iterable[bytes]) -> asyncio.Future[list[Answer]]:
+        """Send many requests of one type; their answers, in their order. ConnectionLossError's number for the lost."""
+        answered: asyncio.Future[list[Answer]] = self._loop.create_future()
+        answers: list[Answer] = []
+        asked = 0
+
+        def taken(code: int, body: bytes) -> None:
+            answers.append((code, body))
+            if len(answers) == asked and not answered.done():
+                answered.set_result(answers)
+
+        for body in bodies:
+            asked += 1
+            if self.lost.done():
+                answers.append((ConnectionLossError.code, b""))
+            else:
+                self._send(kind, body, taken)
+        if len(answers) == asked:
+            answered.set_result(answers)
+        return answered
 
     def abort(self, why: str) -> None:
         """Give the connection up at once."""
@@ -98,11 +136,16 @@ class Connection(asyncio.Protocol):
         self._xid = self._xid % _LAST_XID + 1
         return self._xid
 
-    def _write(self, body: bytes) -> None:
+    def _send(self, kind: int, body: bytes | bytearray, taken: _Taken, xid: int | None = None) -> None:
+        xid = xid or self._next_xid()
+        self._waiting.append((xid, taken))
+        self._write(_HEAD.pack(_HEAD.size - _INT.size + len(body), xid, kind) + body)
+
+    def _write(self, frame: bytes) -> None:
         # What is asked in one turn of the loop goes out together.
         if not self._outgoing:
             self._loop.call_soon(self._flush)
-        self._outgoing.append(_INT.pack(len(body)) + body)
+        self._outgoing.append(frame)
 
     def _flush(self) -> None:
         data, self._outgoing = b"".join(self._outgoing), []
@@ -121,12 +164,11 @@ class Connection(asyncio.Protocol):
         why = self._why or (str(exc) if exc else "the server closed the connection")
         if not self.lost.done():
             self.lost.set_result(why)
-        waiting = [answer for _, answer, _ in self._waiting] + ([] if self._hello is None else [self._hello])
-        self._waiting.clear()
-        for answer in waiting:
-            if not answer.done():
-                answer.set_exception(ConnectionLossError())
-                answer.exception()  # whoever has stopped waiting is not to be told by the collector
+        while self._waiting:
+            self._waiting.popleft()[1](ConnectionLossError.code, b"")
+        if self._hello is not None and not self._hello.done():
+            self._hello.set_exception(ConnectionLossError())
+            self._hello.exception()
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
@@ -155,21 +197,13 @@ class Connection(asyncio.Protocol):
                 self._hello.set_result(frame)
             self._hello = None
             return
-        header, at = wire.ReplyHeader.deserialize(frame, 0)
-        if header.xid == _WATCH_XID:
-            event, _ = wire.Watch.deserialize(frame, at)
+        xid, zxid, code = _REPLY_HEAD.unpack_from(frame)
+        if xid == _WATCH_XID:
+            event, _ = wire.Watch.deserialize(frame, _REPLY_HEAD.size)
             self._on_watch(event.type, event.path)
             return
-        self.last_zxid = max(self.last_zxid, header.zxid)
-        if not self._waiting or self._waiting[0][0] != header.xid:
-            self.abort(f"an answer to request {header.xid}, which is not the next one")
+        self.last_zxid = max(self.last_zxid, zxid)
+        if not self._waiting or self._waiting[0][0] != xid:
+            self.abort(f"an answer to request {xid}, which is not the next one")
             return
-        _, answer, accepted = self._waiting.popleft()
-        if accepted is not None:
-            accepted(header.err)
-        if answer.done():
-            return
-        if header.err:
-            answer.set_exception(error_for(header.err))
-        else:
-            answer.set_result(frame[at:])
+        self._waiting.popleft()[1](code, frame[_REPLY_HEAD.size :])

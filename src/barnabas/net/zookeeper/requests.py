@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from kazoo.exceptions import ZookeeperError as Refusal
@@ -31,6 +32,7 @@ _NOT_DONE: Final = (0, -2)
 """What operations of a transaction have, that went before the one that failed, or would have come after it."""
 _INT: Final = struct.Struct("!i")
 _LONG: Final = struct.Struct("!q")
+_FALSE: Final = b"\x00"
 
 
 class Request(Protocol):
@@ -129,10 +131,37 @@ def sent_acls(acls: Iterable[ZnodeAcl]) -> list[Any]:
     return [ACL(int(acl.permissions), Id(acl.scheme, acl.id)) for acl in acls]
 
 
+def path_body(path: str) -> bytes:
+    """Give what GetACL says after its header; other requests begin so."""
+    return bytes(wire.write_string(path))
+
+
+def children_body(path: str) -> bytes:
+    """Give what GetChildren says after its header, without a watch."""
+    return path_body(path) + _FALSE
+
+
+def set_acl_rest(acls: Iterable[ZnodeAcl], version: int) -> bytes:
+    """Give what SetACL says after the path: the same for many znodes."""
+    return bytes(wire.SetACL("", sent_acls(acls), version).serialize())[_INT.size :]
+
+
 def read_acls(body: bytes) -> tuple[tuple[ZnodeAcl, ...], Stat]:
-    """Give the answer to GetACL."""
-    acls, stat = wire.GetACL.deserialize(body, 0)
-    return tuple(ZnodeAcl(Permission(acl.perms), acl.id.scheme, acl.id.id or "") for acl in acls), stat_of(stat)
+    """Give the answer to GetACL. Many znodes have few ACLs: equal ones are one object, as long as they are few."""
+    at = len(body) - wire.stat_struct.size
+    return _acls(body[:at]), Stat(*wire.stat_struct.unpack_from(body, at))
+
+
+@lru_cache(maxsize=1024)
+def _acls(body: bytes) -> tuple[ZnodeAcl, ...]:
+    acls, _ = wire.GetACL.deserialize(body + bytes(wire.stat_struct.size), 0)
+    return tuple(ZnodeAcl(Permission(acl.perms), acl.id.scheme, acl.id.id or "") for acl in acls)
+
+
+def read_names(body: bytes) -> list[str]:
+    """Give the answer to GetChildren."""
+    found: list[str] = wire.GetChildren.deserialize(body, 0)
+    return found
 
 
 def stat_of(found: Any) -> Stat:

@@ -1,4 +1,4 @@
-"""The configuration table of a node: Kafka 4.3's keys, a module a subject."""
+"""The configuration table of a node: Kafka 4.3's keys, and those of 3.9 for ZooKeeper mode, a module a subject."""
 
 from itertools import chain
 from typing import Final
@@ -16,6 +16,7 @@ from barnabas.server.config_keys import (
     replication,
     security,
     transactions,
+    zookeeper,
 )
 
 SECTIONS: Final = {
@@ -29,6 +30,11 @@ SECTIONS: Final = {
     "Replication": replication.KEYS,
     "Transactions": transactions.KEYS,
     "Quotas": quotas.KEYS,
+    "ZooKeeper mode": zookeeper.KEYS,
 }
 """What has an effect, by subject, as the reference shows it."""
-TABLE: Final = ConfigTable(*chain.from_iterable(SECTIONS.values()), *accepted.KEYS)
+ACCEPTED: Final = (*accepted.KEYS, *zookeeper.ACCEPTED)
+"""What has none, so that one file serves both."""
+OF_ZOOKEEPER_MODE: Final = frozenset(key.name for key in (*zookeeper.KEYS, *zookeeper.ACCEPTED))
+"""What means nothing to a node with `process.roles`, an authorizer that keeps its rules in ZooKeeper apart."""
+TABLE: Final = ConfigTable(*chain.from_iterable(SECTIONS.values()), *ACCEPTED)

@@ -48,7 +48,6 @@ KEYS: Final = (
         importance=Importance.LOW,
         dynamic=DynamicMode.CLUSTER_WIDE,
     ),
-    ConfigKey("controlled.shutdown.enable", ConfigType.BOOLEAN, True),
     ConfigKey(
         "controller.performance.always.log.threshold.ms",
         ConfigType.LONG,

@@ -20,7 +20,7 @@ KEYS: Final = (
         "process.roles",
         ConfigType.LIST,
         REQUIRED,
-        "What this node does: broker, controller, or both.",
+        "What this node does: broker, controller, or both. Not set in ZooKeeper mode: zookeeper.connect is, instead.",
         importance=Importance.HIGH,
         validator=each_of("broker", "controller"),
     ),
@@ -36,7 +36,7 @@ KEYS: Final = (
         "broker.id",
         ConfigType.INT,
         -1,
-        "An older name of node.id; when both are set they must agree.",
+        "An older name of node.id, the usual one in ZooKeeper mode; when both are set they must agree.",
         importance=Importance.HIGH,
     ),
     ConfigKey(
@@ -85,7 +85,7 @@ KEYS: Final = (
         "controller.listener.names",
         ConfigType.LIST,
         REQUIRED,
-        "The listeners that controllers serve; the first is the one that brokers connect to.",
+        "The listeners that controllers serve; the first is the one that brokers connect to. Not set in ZooKeeper mode.",
         importance=Importance.HIGH,
     ),
     ConfigKey(

@@ -9,8 +9,9 @@ KEYS: Final = (
         "authorizer.class.name",
         ConfigType.STRING,
         "",
-        "The authorizer: org.apache.kafka.metadata.authorizer.StandardAuthorizer, a Python class as module:Class "
-        "(barnabas.model.authorizer says of what shape), or empty for none (KIP-801).",
+        "The authorizer: org.apache.kafka.metadata.authorizer.StandardAuthorizer, in ZooKeeper mode "
+        "kafka.security.authorizer.AclAuthorizer, a Python class as module:Class (barnabas.model.authorizer says of "
+        "what shape), or empty for none (KIP-801).",
         importance=Importance.LOW,
     ),
     ConfigKey(

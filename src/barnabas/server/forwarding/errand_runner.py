@@ -239,8 +239,7 @@ class ErrandRunner:
     def _channel_settings(self) -> ChannelSettings:
         config = self._node.config
         if self._settings is None or self._settings[0] is not config:
-            listener = config.controller_listener_names[0]
-            made = peer_settings(config, listener, str(config.node_id))
+            made = peer_settings(config, config.controller_channel_listener, str(config.node_id))
             connect_ms = min(made.connect_timeout_ms, CONNECT_MS)
             self._settings = config, replace(made, connect_timeout_ms=connect_ms)
         return self._settings[1]

@@ -1,5 +1,7 @@
 """The APIs of each kind of listener, by module: the only lists there are. What is listed is served; what is not, is not
 offered. A module is loaded when its API is first asked for, so that a node starts without it.
+ZOOKEEPER lists what clients and other brokers are served in ZooKeeper mode, ZOOKEEPER_CONTROLLER what a broker there
+serves as the controller.
 
 An entry `api:module` names a module that is not called as its API. A forwardable API has no handler in BROKER: the
 router carries it to the controller (KIP-590). Those of delegation tokens have one, which forwards after a check.
@@ -90,3 +92,37 @@ CONTROLLER: Final = (
     "update_raft_voter",
 )
 """What the controller serves: its own listeners' peers, and requests forwarded by brokers."""
+
+ZOOKEEPER: Final = (
+    *BROKER,
+    "leader_and_isr",
+    "stop_replica",
+    "update_metadata",
+    "controlled_shutdown",
+    "alter_partition",
+    "envelope",
+    "allocate_producer_ids",
+)
+"""What a broker in ZooKeeper mode serves: clients, the controller, and as the controller other brokers."""
+
+ZOOKEEPER_CONTROLLER: Final = (
+    "create_topics",
+    "delete_topics",
+    "create_acls",
+    "delete_acls",
+    "alter_configs",
+    "create_partitions",
+    "create_delegation_token",
+    "renew_delegation_token",
+    "expire_delegation_token",
+    "elect_leaders",
+    "incremental_alter_configs",
+    "alter_partition_reassignments",
+    "list_partition_reassignments",
+    "alter_client_quotas",
+    "alter_user_scram_credentials",
+    "controlled_shutdown",
+    "alter_partition",
+    "allocate_producer_ids",
+)
+"""What it serves there as the controller: what brokers forward, and ask in their own name."""

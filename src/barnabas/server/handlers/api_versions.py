@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from barnabas.core.forwarding.api_versions import offered
-from barnabas.model.features import KRAFT_VERSION
 from barnabas.server.router import ALWAYS_ALLOWED, Router, handles
 from barnabas.wire.api_keys import PRODUCE_ADVERTISED_MIN_VERSION, ApiKey, ApiRow
 from barnabas.wire.errors import ErrorCode
@@ -48,19 +47,12 @@ def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersion
         supported_features=supported if ctx.version >= 3 else [],
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in sorted(_finalized(ctx).items())
+            for name, level in sorted(node.finalized_features().items())
         ]
         if ctx.version >= 3
         else [],
         finalized_features_epoch=node.image().offset_epoch.offset if ctx.version >= 3 else -1,
     )
-
-
-def _finalized(ctx: RequestContext) -> dict[str, int]:
-    """Give the finalized levels; kraft.version is the quorum's own, and not among the metadata (KIP-853)."""
-    levels = dict(ctx.node.image().features.finalized)
-    kraft_version = ctx.node.replica.node.control.kraft_version.last.value
-    return levels | {KRAFT_VERSION: kraft_version} if kraft_version else levels
 
 
 def _offered(ctx: RequestContext) -> list[ApiVersion]:

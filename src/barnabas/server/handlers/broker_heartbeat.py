@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 @handles(BrokerHeartbeatRequest, authz=on_cluster(AclOperation.CLUSTER_ACTION))
 async def broker_heartbeat(req: BrokerHeartbeatRequest, ctx: RequestContext) -> BrokerHeartbeatResponse:
     """Hear a broker, and tell it whether it is fenced and whether it may stop."""
-    changes, controller = ctx.node.changes, ctx.node.controller
-    changes.heartbeats.contacted(req.broker_id, req.broker_epoch, changes.now_ms(), ctx.connection.id)
-    reply = await controller.write(lambda image: process_heartbeat(image, req, changes.schema, changes.heartbeats))
+    sessions, schema = ctx.node.broker_sessions, ctx.node.changes.schema
+    heartbeats = sessions.heartbeats
+    heartbeats.contacted(req.broker_id, req.broker_epoch, sessions.now_ms(), ctx.connection.id)
+    reply = await ctx.node.controller.write(lambda image: process_heartbeat(image, req, schema, heartbeats))
     if reply.in_controlled_shutdown:
-        image = controller.committed_image
+        image = sessions.committed_image
         broker = image.cluster.brokers.get(req.broker_id)
         if broker is not None:
-            changes.heartbeats.shutting_down(image, broker, image.offset_epoch.offset)
+            heartbeats.shutting_down(image, broker, image.offset_epoch.offset)
     return BrokerHeartbeatResponse(
         is_caught_up=reply.caught_up,
         is_fenced=reply.fenced,

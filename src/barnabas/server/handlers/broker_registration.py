@@ -22,27 +22,26 @@ if TYPE_CHECKING:
 @handles(BrokerRegistrationRequest, authz=on_cluster(AclOperation.CLUSTER_ACTION))
 async def broker_registration(req: BrokerRegistrationRequest, ctx: RequestContext) -> BrokerRegistrationResponse:
     """Take a broker into the cluster; it stays fenced until its heartbeats say that it has caught up."""
-    changes = ctx.node.changes
+    sessions, controller = ctx.node.broker_sessions, ctx.node.controller
 
     def decide(image: MetadataImage) -> Decision[int]:
         return register_broker(
             image,
             req,
-            changes.schema,
-            changes.heartbeats,
+            ctx.node.changes.schema,
+            sessions.heartbeats,
             cluster_id=ctx.node.cluster_id,
             new_epoch=image.offset_epoch.offset + 1,
-            now_ms=changes.now_ms(),
-            kraft_version=changes.kraft_version(),
+            now_ms=sessions.now_ms(),
+            kraft_version=ctx.node.replica.kraft_version,
             knows_previous_epoch=ctx.version >= 3,
         )
 
-    controller = ctx.node.controller
     try:
         epoch = await controller.write(decide)
     except ApiError as e:
         if e.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
-            changes.ended.registers_again(req.broker_id)
+            sessions.ended.registers_again(req.broker_id)
         raise
-    changes.heartbeats.registered(req.broker_id, epoch, controller.committed_image.offset_epoch.offset)
+    sessions.heartbeats.registered(req.broker_id, epoch, sessions.committed_image.offset_epoch.offset)
     return BrokerRegistrationResponse(broker_epoch=epoch, throttle_time_ms=ctx.throttle_ms)

@@ -44,7 +44,7 @@ def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> De
         for broker_id, broker in sorted(ctx.node.image().cluster.brokers.items())
         if listener in broker.listeners and (request.include_fenced_brokers or not broker.fenced)
     ]
-    return described(request, EndpointType.BROKER, brokers, ctx.node.random_live_broker(), ctx)
+    return described(request, EndpointType.BROKER, brokers, ctx.node.shown_controller(), ctx)
 
 
 def check_endpoint_type(request: DescribeClusterRequest, served: EndpointType, ctx: RequestContext) -> None:

@@ -47,8 +47,8 @@ async def _served(request: EnvelopeRequest, ctx: RequestContext) -> bytes:
     if not ctx.authorize(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the sender has no CLUSTER_ACTION on the cluster")
     inner = unwrap(request, ctx.node.principals.serde)
-    router = ctx.node.router_of(ctx.listener_name)
-    if not router.serves(inner.row):
+    router = ctx.node.controller_router
+    if router is None or not router.serves(inner.row):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{inner.row.key.name} is not served here")
     inside = _context(inner, ctx, len(request.request_data))
     if not inside.authz.is_ready():

@@ -55,7 +55,7 @@ async def metadata(request: MetadataRequest, ctx: RequestContext) -> MetadataRes
             for b in node.known_brokers(ctx.listener_name)
         ],
         cluster_id=node.cluster_id,
-        controller_id=node.random_live_broker(),
+        controller_id=node.shown_controller(),
         topics=topics,
         cluster_authorized_operations=_cluster_operations(request, ctx),
     )

@@ -26,7 +26,7 @@ async def update_features(req: UpdateFeaturesRequest, ctx: RequestContext) -> Up
     for update in req.feature_updates:
         # Version 0 knows no kinds; its allow_downgrade is passed over, as in Kafka: the default stands.
         updates[update.feature] = (update.max_version_level, UpgradeType.of(update.upgrade_type))
-    config, driver = ctx.node.config, ctx.node.controller.driver
+    config, driver = ctx.node.config, ctx.node.replica
 
     def upgrade_kraft(level: int, validate_only: bool) -> None:
         try:
@@ -40,7 +40,7 @@ async def update_features(req: UpdateFeaturesRequest, ctx: RequestContext) -> Up
             updates,
             node_id=config.node_id,
             voters=driver.node.control.voters.last.value.node_ids,
-            kraft_version=ctx.node.changes.kraft_version(),
+            kraft_version=driver.kraft_version,
             upgrade_kraft=upgrade_kraft,
             static_min_insync_replicas=config["min.insync.replicas"],
             validate_only=req.validate_only,

@@ -61,17 +61,24 @@ class DefaultBuilder(DefaultPrincipalSerde):
 
 
 class Principals:
-    """The principal builder of a node. serde: how principals travel inside Envelopes."""
+    """The principal builder of a node. serde: how principals travel inside Envelopes.
 
-    __slots__ = ("_builder", "serde")
+    can_forward: whether they can; without, requests are not forwarded.
+    """
 
-    def __init__(self, builder: PrincipalBuilder, serde: KafkaPrincipalSerde) -> None:
+    __slots__ = ("_builder", "can_forward", "serde")
+
+    def __init__(self, builder: PrincipalBuilder, serde: KafkaPrincipalSerde, *, can_forward: bool = True) -> None:
         self._builder = builder
         self.serde = serde
+        self.can_forward = can_forward
 
     @classmethod
     def load(cls, config: NodeConfig) -> Principals:
-        """Make the builder that the node's file names; ConfigError when it cannot be had, or cannot serialize."""
+        """Make the builder that the node's file names; ConfigError when it cannot be had, or cannot serialize.
+
+        In ZooKeeper mode among brokers of before 3.0 one that cannot serialize is only warned of (F-32).
+        """
         prefixed = next((n for n in config.originals if n.startswith("listener.name.") and n.endswith(f".{KEY}")), None)
         if prefixed is not None:
             raise ConfigError(f"{prefixed}: one builder serves all listeners of a node; set {KEY} instead")
@@ -82,15 +89,14 @@ class Principals:
         builder = found() if isinstance(found, type) else None
         if not callable(getattr(builder, "build", None)):
             raise ConfigError(f"{KEY}: {name} is not a class with a method build (barnabas.model.principal_builder)")
-        if not (callable(getattr(builder, "serialize", None)) and callable(getattr(builder, "deserialize", None))):
-            raise ConfigError(
-                f"{KEY}: {name} has no serialize and deserialize (KafkaPrincipalSerde), and without them no request "
-                "can be forwarded to the controller in a client's name; give it both"
-            )
+        serializes = callable(getattr(builder, "serialize", None)) and callable(getattr(builder, "deserialize", None))
+        if not serializes:
+            _without_serde(config, name)
         configure = getattr(builder, "configure", None)
         if configure is not None:
             configure(config.originals)
-        return cls(cast(PrincipalBuilder, builder), _Guarded(cast(KafkaPrincipalSerde, builder)))
+        serde = _Guarded(cast(KafkaPrincipalSerde, builder))
+        return cls(cast(PrincipalBuilder, builder), serde, can_forward=serializes)
 
     def of_sasl(self, client: ClientConnection, mechanism: str, verified: Verified) -> KafkaPrincipal:
         """Give who has logged in by SASL; AuthenticationError when the builder refuses."""
@@ -141,6 +147,16 @@ class Principals:
         if not isinstance(principal, KafkaPrincipal):
             raise TypeError(f"it gave {type(principal).__name__}, which is not a KafkaPrincipal")
         return principal
+
+
+def _without_serde(config: NodeConfig, name: str) -> None:
+    what = f"{KEY}: {name} has no serialize and deserialize (KafkaPrincipalSerde), and without them no request"
+    if not config.is_zookeeper_mode or config.protocol_version.wants_serializable_principals:
+        raise ConfigError(f"{what} can be forwarded to the controller in a client's name; give it both")
+    log.warning(
+        f"{what} is forwarded to the controller: this broker changes the cluster itself. Give it both before "
+        f"inter.broker.protocol.version is raised from {config.protocol_version} to 3.0 or later"
+    )
 
 
 class _Guarded:

@@ -131,6 +131,11 @@ class RaftDriver:
         return self._leader
 
     @property
+    def kraft_version(self) -> int:
+        """Give the kraft.version in force, which the log's control records set (KIP-853)."""
+        return self._node.control.kraft_version.last.value
+
+    @property
     def applied_offset(self) -> int:
         """Give the end of what the state machine has heard of."""
         return self._progress.applied

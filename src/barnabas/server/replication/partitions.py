@@ -11,6 +11,7 @@ import structlog
 from barnabas.core.metadata.cluster import ClusterImage
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.topics import RECOVERING
+from barnabas.core.replication.followers import NO_BROKER_EPOCH
 from barnabas.core.replication.in_sync import IsrChange, IsrProposal
 from barnabas.core.replication.leadership import Assignment, Brokers
 from barnabas.model.topic_partition import TopicPartition
@@ -30,17 +31,23 @@ INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state",
 
 
 class RegisteredBrokers:
-    """`core.replication.leadership.Brokers` over an image of the cluster."""
+    """`core.replication.leadership.Brokers` over an image of the cluster.
 
-    __slots__ = ("_cluster",)
+    told_epochs: false in ZooKeeper mode, where a controller does not tell of the epochs of others.
+    """
 
-    def __init__(self, cluster: ClusterImage) -> None:
+    __slots__ = ("_cluster", "_told_epochs")
+
+    def __init__(self, cluster: ClusterImage, *, told_epochs: bool = True) -> None:
         self._cluster = cluster
+        self._told_epochs = told_epochs
 
     def epoch(self, broker_id: int) -> int | None:
-        """Give the epoch of a broker that is registered and not fenced, else None."""
+        """Give the epoch of a broker that is registered and not fenced, -1 where it is not told; else None."""
         found = self._cluster.brokers.get(broker_id)
-        return None if found is None or found.fenced else found.epoch
+        if found is None or found.fenced:
+            return None
+        return found.epoch if self._told_epochs else NO_BROKER_EPOCH
 
     def may_join_isr(self, broker_id: int) -> bool:
         """Say whether a broker is neither fenced nor shutting down."""
@@ -77,8 +84,10 @@ class Partitions:
         max_lag_ms: int = 30_000,
         broker_epoch: Callable[[], int] = lambda: -1,
         events: ReplicaEvents | None = None,
+        told_epochs: bool = True,
     ) -> None:
         self.node_id = node_id
+        self._told_epochs = told_epochs
         self.max_lag_ms = max_lag_ms
         self.brokers: Brokers = RegisteredBrokers(ClusterImage())
         self.broker_epoch = broker_epoch
@@ -158,7 +167,7 @@ class Partitions:
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> list[RoleChange]:
         """Take up a delta; those that are deleted first, as a name may be used again. Gives whose role is another."""
         self._image = image
-        self.brokers = RegisteredBrokers(image.cluster)
+        self.brokers = RegisteredBrokers(image.cluster, told_epochs=self._told_epochs)
         changes = []
         for topic_id, name in delta.deleted_topics.items():
             for number in delta.before.topics.by_id[topic_id].partitions:

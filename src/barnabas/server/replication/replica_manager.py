@@ -79,6 +79,7 @@ class ReplicaManager:
             clock,
             broker_epoch=broker_epoch,
             events=ReplicaEvents(self.isr_changes.propose, self._isr_decided),
+            told_epochs=not config.is_zookeeper_mode,
         )
         self.fetchers = ReplicaFetchers(
             config,

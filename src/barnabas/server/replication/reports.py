@@ -50,6 +50,7 @@ class ReplicaReports:
         self._waiting: dict[tuple[Uuid, int], list[asyncio.Future[None]]] = {}
         self._news = asyncio.Event()
         self._under_way = 0
+        self._wanted = True
 
     @property
     def queued(self) -> int:
@@ -57,7 +58,10 @@ class ReplicaReports:
         return len(self._misplaced) + self._under_way
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Note the replicas whose record says something else than we know."""
+        """Note the replicas whose record says something else than we know, where records say it (KIP-858)."""
+        self._wanted = image.levels.directories
+        if not self._wanted:
+            return
         for topic_id, numbers in delta.topics.items():
             topic = image.topics.by_id[topic_id]
             for number in numbers:
@@ -76,8 +80,10 @@ class ReplicaReports:
     async def assign(self, topic_id: Uuid, number: int, directory: Uuid) -> None:
         """Tell the controller that a replica is about to be in a directory; returns once it has agreed.
 
-        ApiError when it does not.
+        ApiError when it does not. Returns at once where controllers do not want to know.
         """
+        if not self._wanted:
+            return
         agreed = asyncio.get_running_loop().create_future()
         self._misplaced[topic_id, number] = directory
         self._waiting.setdefault((topic_id, number), []).append(agreed)

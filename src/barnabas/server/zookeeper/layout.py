@@ -10,6 +10,8 @@ from barnabas.core.zookeeper.paths import CONSUMERS
 from barnabas.core.zookeeper.security import ZnodeAcls
 from barnabas.core.zookeeper.znodes import acls, brokers, clients, control, notifications, tokens, topics
 from barnabas.core.zookeeper.znodes.configs import CONFIG, KINDS
+from barnabas.core.zookeeper.znodes.control import CLUSTER_ID
+from barnabas.core.zookeeper.znodes.znode import Znode
 from barnabas.net.zookeeper.client import ZooKeeperClient
 
 ALWAYS: Final = (
@@ -50,15 +52,32 @@ def with_parents(paths: tuple[str, ...]) -> Iterator[str]:
                 yield one
 
 
+def layout(*, rules: bool, tokens: bool) -> list[str]:
+    """Give the znodes that there are to be, parents first."""
+    return list(with_parents((*ALWAYS, *(OF_RULES if rules else ()), *(OF_TOKENS if tokens else ()))))
+
+
 async def make_layout(
     zk: ZooKeeperClient, acls_for: Callable[[str], ZnodeAcls], *, rules: bool, tokens: bool
 ) -> list[str]:
     """Make the chroot and the znodes that are missing of those that there are to be; give all of these."""
     await zk.make_chroot(acls_for("/"))
-    wanted = list(with_parents((*ALWAYS, *(OF_RULES if rules else ()), *(OF_TOKENS if tokens else ()))))
+    wanted = layout(rules=rules, tokens=tokens)
     for path in wanted:
         try:
             await zk.create(path, None, acls_for(path))
         except NodeExistsError:
             pass
     return wanted
+
+
+async def cluster_id(zk: ZooKeeperClient, acls_for: Callable[[str], ZnodeAcls], new_id: Callable[[], str]) -> str:
+    """Give the cluster's id, which the first broker there makes."""
+    for path in with_parents((CLUSTER_ID,)):
+        data = control.cluster_id(new_id()) if path == CLUSTER_ID else None
+        try:
+            await zk.create(path, data, acls_for(path))
+        except NodeExistsError:
+            pass
+    found, _ = await zk.get(CLUSTER_ID)
+    return control.cluster_id_in(Znode(CLUSTER_ID, found))

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 
 from barnabas.model.config import Password
 
+DEFAULT_KEY_FACTORY: Final = "PBKDF2WithHmacSHA512"
 CBC: Final = "AES/CBC/PKCS5Padding"
 GCM: Final = "AES/GCM/NoPadding"
 _FACTORIES: Final[dict[str, Callable[[], hashes.HashAlgorithm]]] = {
@@ -43,7 +44,7 @@ class PasswordEncoder:
 
     is_password_key: Callable[[str], bool]
     secret: Password | None
-    key_factory: str = "PBKDF2WithHmacSHA512"
+    key_factory: str = DEFAULT_KEY_FACTORY
     cipher: str = CBC
     key_bits: int = 128
     iterations: int = 4096

@@ -12,11 +12,12 @@ from barnabas.core.zookeeper.security import ZnodeAcls
 from barnabas.core.zookeeper.values import Stat
 from barnabas.core.zookeeper.znodes import brokers
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.server.broker_lifecycle import RegistrationRefusedError
 
 log = structlog.get_logger("kafka.zookeeper")
 
 
-class IdTakenError(Exception):
+class IdTakenError(RegistrationRefusedError):
     """Another broker lives under this broker's id; says what to do."""
 
 

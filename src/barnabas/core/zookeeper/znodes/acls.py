@@ -54,12 +54,12 @@ def rules(bindings: Collection[AclBinding]) -> bytes:
         {
             "principal": b.principal,
             "permissionType": _kafka_name(b.permission_type),
-            "operation": _kafka_name(b.operation),
             "host": b.host,
+            "operation": _kafka_name(b.operation),
         }
         for b in bindings
     ]
-    return json_of({"version": _VERSION, "acls": acls})
+    return json_of({"acls": acls, "version": _VERSION})  # in Kafka's order, here and above
 
 
 def records(znode: Znode) -> Iterator[VersionedRecord]:
