@@ -87,6 +87,8 @@ async def answers(broker: ZooKeeperBroker, name: str) -> dict[str, Any]:
                 answer = await call(admin)
             except ApiError as e:
                 answer = e
+            if isinstance(answer, dict):
+                answer = sorted(answer.items(), key=str)
             found[what] = type(answer).__name__ if what == "a token" else str(answer).replace(name, "<name>")
             if what == "a topic":
                 await eventually(lambda: is_known(admin, name), True, WAIT_S)
