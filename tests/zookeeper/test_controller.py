@@ -118,11 +118,12 @@ def test_topics_that_are_marked_go_also_when_a_controller_was_cut_off(zookeeper:
     async def run() -> None:
         async with nodes(zookeeper, chroot, 1, 2) as [one, two], asyncio.TaskGroup() as group:
             await one.register()
+            await two.register()
             # As a controller that was cut off leaves it,
             await two.zk.create("/config/topics/half", b'{"version":1,"config":{}}', STRICT("/config"))
             await two.zk.create("/admin/delete_topics/half", None, STRICT("/admin"))
             task = group.create_task(one.lead())
-            await one.until(lambda image: 1 in image.cluster.brokers)
+            await one.until(lambda image: set(image.cluster.brokers) == {1, 2})
             assert one.controller is not None
             await one.controller.write(orders)
             # and as an older broker asks for it.

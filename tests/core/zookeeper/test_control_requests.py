@@ -20,6 +20,7 @@ from barnabas.wire.message import decode, encode
 from barnabas.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from barnabas.wire.messages.stop_replica import StopReplicaRequest
 from barnabas.wire.messages.update_metadata import UpdateMetadataRequest
+from barnabas.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from barnabas.wire.records.partition_change_record import PartitionChangeRecord
 from barnabas.wire.records.partition_record import PartitionRecord
 from barnabas.wire.records.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
@@ -173,6 +174,20 @@ def test_who_is_no_replica_any_more_is_told_to_stop() -> None:
     assert cluster.stopped == {3: [("orders", 0, 1)], 1: [("orders", 0, -2)], 2: [("orders", 0, -2)]}
     assert [type(r).__name__ for r in told[3]] == ["UpdateMetadataRequest"]
     assert not cluster.brokers[3].topics.by_name
+
+
+def test_who_begins_to_shut_down_follows_no_longer() -> None:
+    cluster = Cluster()
+    topic = topic_id(1)
+    made = VersionedRecord(TopicRecord(name="orders", topic_id=topic), 0)
+    cluster.change([broker(1, 1), broker(2, 1), made, partition(topic, 0, [1, 2]), partition(topic, 1, [2, 1])])
+    leaves = BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=1, in_controlled_shutdown=1)
+    shrinks = [PartitionChangeRecord(partition_id=n, topic_id=topic, isr=[1], leader=1) for n in (0, 1)]
+    told = cluster.change([VersionedRecord(leaves, 1), *(VersionedRecord(record, 1) for record in shrinks)])
+    (stop,) = (request for request in told[2] if isinstance(request, StopReplicaRequest))
+    states = {s.partition_index: s.delete_partition for t in stop.topic_states for s in t.partition_states}
+    assert states == {0: False, 1: False}
+    assert not [request for request in told[1] if isinstance(request, StopReplicaRequest)]
 
 
 def test_an_older_state_changes_nothing() -> None:

@@ -52,17 +52,23 @@ def requests(delta: MetadataDelta, controller: ControllerIdentity) -> dict[int, 
     leaders: dict[int, _Partitions] = {}
     stops: dict[int, _Partitions] = {}
     told = _Partitions()
+    leaving = _leaving(delta)
     for topic, number, before, after in _touched(delta):
         if after is None:
             for replica in before.replicas if before is not None else ():
                 stops.setdefault(replica, _Partitions()).add(topic, _stop(number, DURING_DELETE))
             told.add(topic, _going(number, before, controller.epoch))
             continue
-        for replica in after.replicas:
-            state = _leader_state(topic, number, after, controller.epoch, is_new=before is None)
-            leaders.setdefault(replica, _Partitions()).add(topic, state)
+        there = _there(delta, before, after)
+        for is_new in (False, True):
+            replicas = [replica for replica in after.replicas if (replica not in there) is is_new]
+            state = _leader_state(topic, number, after, controller.epoch, is_new=is_new) if replicas else None
+            for replica in replicas:
+                leaders.setdefault(replica, _Partitions()).add(topic, state)
         for replica in set(before.replicas if before is not None else ()) - set(after.replicas):
             stops.setdefault(replica, _Partitions()).add(topic, _stop(number, after.leader_epoch))
+        for replica in leaving.intersection(after.replicas) - {after.leader}:
+            stops.setdefault(replica, _Partitions()).add(topic, _stop(number, after.leader_epoch, deletes=False))
         told.add(topic, _told_state(number, after, cluster, controller.epoch))
     came = {i for i in delta.brokers if i in live and _epoch(delta.before.cluster, i) != live[i].epoch}
     found: dict[int, list[ControlRequest]] = {}
@@ -89,7 +95,23 @@ def _touched(
         old = before.get(topic_id)
         for number in sorted(numbers):
             was = None if old is None else old.partitions.get(number)
-            yield after[topic_id], number, was, after[topic_id].partitions[number]
+            if _has_state(after[topic_id].partitions[number]):
+                yield after[topic_id], number, was, after[topic_id].partitions[number]
+
+
+def _there(delta: MetadataDelta, before: PartitionRegistration | None, after: PartitionRegistration) -> tuple[int, ...]:
+    """Give the replicas that may have a log already: such a one is not made anew in another directory.
+
+    A controller that begins knows of no replica that it is new.
+    """
+    if delta.snapshot:
+        return after.replicas
+    return before.replicas if before is not None and _has_state(before) else ()
+
+
+def _has_state(partition: PartitionRegistration) -> bool:
+    """Say whether it was led before: nobody is told of one that was made, and waits for its first leader."""
+    return partition.leader_epoch >= 0
 
 
 def _epoch(cluster: ClusterImage, broker_id: int) -> int | None:
@@ -109,7 +131,8 @@ def _all_of(delta: MetadataDelta, broker_id: int, epoch: int) -> _Partitions:
     for topic, number, partition in _all(delta):
         if broker_id in partition.replicas:
             was = delta.before.topics.by_id.get(topic.id)
-            is_new = was is None or number not in was.partitions
+            there = _there(delta, None if was is None else was.partitions.get(number), partition)
+            is_new = broker_id not in there
             found.add(topic, _leader_state(topic, number, partition, epoch, is_new=is_new))
     return found
 
@@ -117,7 +140,8 @@ def _all_of(delta: MetadataDelta, broker_id: int, epoch: int) -> _Partitions:
 def _all(delta: MetadataDelta) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
     for _, topic in sorted(delta.after.topics.by_name.items()):
         for number, partition in sorted(topic.partitions.items()):
-            yield topic, number, partition
+            if _has_state(partition):
+                yield topic, number, partition
 
 
 def _leader_state(
@@ -168,9 +192,20 @@ def _going(
     )
 
 
-def _stop(number: int, leader_epoch: int) -> stop_replica.StopReplicaPartitionState:
+def _leaving(delta: MetadataDelta) -> frozenset[int]:
+    """Give the brokers that have begun to shut down: what they follow they are to follow no longer."""
+    before, after = delta.before.cluster.brokers, delta.after.cluster.brokers
+    return frozenset(
+        broker_id
+        for broker_id in delta.brokers
+        if broker_id in after and after[broker_id].in_controlled_shutdown
+        if broker_id not in before or not before[broker_id].in_controlled_shutdown
+    )
+
+
+def _stop(number: int, leader_epoch: int, *, deletes: bool = True) -> stop_replica.StopReplicaPartitionState:
     return stop_replica.StopReplicaPartitionState(
-        partition_index=number, leader_epoch=leader_epoch, delete_partition=True
+        partition_index=number, leader_epoch=leader_epoch, delete_partition=deletes
     )
 
 

@@ -59,6 +59,7 @@ def brokers_seen(
     for broker in sorted(came):
         changes.add([there[broker]])
         changes.add(with_broker(changes.image, schema, broker))
+        changes.add(_first_states(changes.image, schema))
     return Decision(tuple(changes.records), (came, gone), atomic=False)
 
 
@@ -97,7 +98,7 @@ def take_over(image: MetadataImage, schema: ConfigSchema) -> Decision[int]:
     """Do what was left undone while nobody was the controller; the answer: how many partitions change.
 
     image: as it was read. Partitions whose leader or in-sync replicas have no broker any more get others, and those
-    that were made without a state get their first one.
+    that were made without a state get their first one. Reassignments end whose new replicas are in sync.
     """
     changes = _Changes(image)
     members = {
@@ -106,7 +107,20 @@ def take_over(image: MetadataImage, schema: ConfigSchema) -> Decision[int]:
     for broker in sorted(b for b in members if b >= 0 and b not in image.cluster.brokers):
         changes.add(without_broker(changes.image, schema, broker))
     changes.add(_first_states(changes.image, schema))
+    changes.add(_completed(changes.image, schema))
     return Decision(tuple(changes.records), len(changes.records), atomic=False)
+
+
+def first_states(image: MetadataImage, schema: ConfigSchema) -> Decision[int]:
+    """Elect the first leaders of partitions that others have made; the answer: of how many."""
+    records = tuple(_first_states(image, schema))
+    return Decision(records, len(records), atomic=False)
+
+
+def complete_reassignments(image: MetadataImage, schema: ConfigSchema) -> Decision[int]:
+    """End the reassignments whose new replicas are in sync, by what brokers have written; the answer: how many."""
+    records = tuple(_completed(image, schema))
+    return Decision(records, len(records), atomic=False)
 
 
 def finish_deletions(image: MetadataImage, names: Iterable[str]) -> Decision[frozenset[str]]:
@@ -127,3 +141,12 @@ def _first_states(image: MetadataImage, schema: ConfigSchema) -> list[VersionedR
         if record is not None:
             records.append(record)
     return records
+
+
+def _completed(image: MetadataImage, schema: ConfigSchema) -> list[VersionedRecord]:
+    elector = Elector(image, schema)
+    found = (
+        elector.change(place, Target(election=elector.election(place[0].name)))
+        for place in elector.places(image.topics.index.reassigning)
+    )
+    return [record for record in found if record is not None]

@@ -141,6 +141,11 @@ class ReplicaManager:
             self.awaited.elected(awaited)
         return changes
 
+    def stop_following(self) -> None:
+        """Fetch from no leader any more, until a new leader epoch."""
+        for partition in self.partitions:
+            self.fetchers.stop(partition)
+
     # --- running
 
     async def run(self) -> None:

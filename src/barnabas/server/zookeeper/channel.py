@@ -23,7 +23,6 @@ from barnabas.wire.messages.envelope import EnvelopeRequest
 from barnabas.wire.refusals import refuse
 
 if TYPE_CHECKING:
-    from barnabas.model.protocol_version import ProtocolVersion
     from barnabas.net.client import ChannelSettings
     from barnabas.server.context import RequestContext
     from barnabas.server.forwarding.channel import ForwardingChannel
@@ -51,14 +50,15 @@ class ZooKeeperChannel:
 
     def __init__(
         self,
-        version: ProtocolVersion,
         metadata: ZooKeeperMetadata,
         forwarding: ForwardingChannel,
         local: LocalChannel,
         settings: Callable[[], ChannelSettings],
+        *,
+        may_forward: bool,
     ) -> None:
-        """version: of `inter.broker.protocol.version`; settings: of a connection to the controller."""
-        self._version = version
+        """settings: of a connection to the controller; may_forward: whether this broker is of an age to."""
+        self._may_forward = may_forward
         self._metadata = metadata
         self._forwarding = forwarding
         self._local = local
@@ -107,7 +107,7 @@ class ZooKeeperChannel:
 
     async def _forwards(self) -> bool:
         """Say whether the controller of the moment takes Envelopes; each is asked once."""
-        if not self._version.forwards:
+        if not self._may_forward:
             return False
         controller = self._metadata.active_controller()
         if controller is None or self._metadata.is_active:

@@ -46,8 +46,10 @@ class ZooKeeperLifecycle:
         image: Callable[[], MetadataImage],
         next_image: Callable[[], Awaitable[MetadataImage]],
         failed_directories: Callable[[], int],
+        stop_following: Callable[[], None],
     ) -> None:
-        """channel: to the controller; image, next_image: of the node; failed_directories: how many have failed."""
+        """channel: to the controller; image, next_image: of the node; failed_directories: how many have failed;
+        stop_following: has this broker fetch from leaders no more."""
         self._config = config
         self._clock = clock
         self._zk = zk
@@ -57,6 +59,7 @@ class ZooKeeperLifecycle:
         self._image = image
         self._next_image = next_image
         self._failed_directories = failed_directories
+        self._stop_following = stop_following
         self._news = asyncio.Event()
         self._told_failed = 0
 
@@ -115,7 +118,10 @@ class ZooKeeperLifecycle:
         pause_s = self._config["controlled.shutdown.retry.backoff.ms"] / 1000
         for last in (*[False] * self._config["controlled.shutdown.max.retries"], True):
             if await self._may_go():
+                self._stop_following()  # or leaders would ask for it to be in sync again
                 return
+            if set(self._image().cluster.brokers) <= {self._config.node_id}:
+                return  # nobody is left who could lead
             if not last:
                 await asyncio.sleep(pause_s)
         log.warning("leaves although it still leads partitions", broker=self._config.node_id)

@@ -69,8 +69,11 @@ class ZooKeeperMetadata:
         around: Surroundings,
         now_ms: Callable[[], int],
         resigned: Callable[[], Awaitable[None]] | None = None,
+        controller_listener: str | None = None,
     ) -> None:
-        """zk: started; resigned: called when this broker has been the controller and is it no more."""
+        """zk: started; resigned: called when this broker has been the controller and is it no more;
+        controller_listener: where brokers reach the controller, when not on the listener between brokers."""
+        self._listener = controller_listener or around.listener
         self._zk = zk
         self._around = around
         self._election = Election(zk, broker_id, around.acls_for, now_ms)
@@ -115,7 +118,7 @@ class ZooKeeperMetadata:
     def active_controller(self) -> ActiveController | None:
         """Give who is the controller and where brokers reach it; None while either is unknown."""
         broker = None if self.seat is None else self.committed_image.cluster.brokers.get(self.seat.controller_id)
-        endpoint = None if broker is None else broker.listeners.get(self._around.listener)
+        endpoint = None if broker is None else broker.listeners.get(self._listener)
         if self.seat is None or endpoint is None:
             return None
         return ActiveController(self.seat.controller_id, self.seat.epoch, endpoint.host, endpoint.port)

@@ -71,7 +71,12 @@ class ZooKeeperMode:
             publish=self._published,
         )
         self.metadata = self.controller = ZooKeeperMetadata(
-            self._zk, config.node_id, around, node.clock.now_ms, resigned=self._channels.close
+            self._zk,
+            config.node_id,
+            around,
+            node.clock.now_ms,
+            resigned=self._channels.close,
+            controller_listener=config.controller_channel_listener,
         )
         self.controller_router: Router | None = Router(ZOOKEEPER_CONTROLLER, listener="broker")
 
@@ -96,8 +101,9 @@ class ZooKeeperMode:
     def channel(self, forwarding: ForwardingChannel, local: LocalChannel | None) -> ControllerChannel:
         """Give the way to the controller, which may take no Envelopes."""
         assert local is not None, "every broker may be the controller"
-        version = self._node.config.protocol_version
-        return ZooKeeperChannel(version, self.metadata, forwarding, local, self._channel_settings)
+        node = self._node
+        may_forward = node.config.protocol_version.forwards and node.principals.can_forward
+        return ZooKeeperChannel(self.metadata, forwarding, local, self._channel_settings, may_forward=may_forward)
 
     def begin(self) -> None:
         """Begin what a controller does all the time, and look whether znodes stand open that should not."""
@@ -133,6 +139,7 @@ class ZooKeeperMode:
             image=node.image,
             next_image=node.next_image,
             failed_directories=lambda: len(node.log_dirs.offline),
+            stop_following=broker.replicas.stop_following,
         )
 
     async def hear(self, request: ControlRequest) -> None:

@@ -9,7 +9,8 @@ from barnabas.client.zookeeper_migration.walk import each
 from barnabas.core.replicated import VersionedRecord
 from barnabas.core.zookeeper.errors import NoNodeError
 from barnabas.core.zookeeper.paths import child
-from barnabas.core.zookeeper.znodes import brokers
+from barnabas.core.zookeeper.znodes import brokers, topics
+from barnabas.core.zookeeper.znodes.reading import ROOTS
 from barnabas.core.zookeeper.znodes.znode import Znode
 from barnabas.net.zookeeper.client import ZooKeeperClient
 
@@ -31,6 +32,29 @@ async def read_znodes(zk: ZooKeeperClient, roots: Iterable[str]) -> list[Znode]:
         return [child(path, name) for name in names]
 
     await each(roots, one)
+    return found
+
+
+async def read_metadata(zk: ZooKeeperClient) -> list[Znode]:
+    """Give the znodes that are metadata. Of topics those that say something: the topic, and the states it names."""
+    found = await read_znodes(zk, [root for root in ROOTS if root != topics.TOPICS])
+
+    async def one(path: str) -> Iterable[str]:
+        try:
+            data, stat = await zk.get(path)
+        except NoNodeError:
+            # It waits for its first state; what that will lie below may be there.
+            return await read_around(path) if path.endswith("/state") else ()
+        found.append(znode := Znode(path, data, stat.version, stat.czxid))
+        return () if path.endswith("/state") else topics.states_below(znode)
+
+    async def read_around(path: str) -> Iterable[str]:
+        for parent in (path.rpartition("/")[0], path.rsplit("/", 2)[0]):
+            if await zk.exists(parent) is not None:
+                found.append(Znode(parent, b""))
+        return ()
+
+    await each([topics.topic_path(name) for name in await zk.children(topics.TOPICS)], one)
     return found
 
 

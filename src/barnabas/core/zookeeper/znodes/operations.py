@@ -25,13 +25,17 @@ class KnownZnodes:
     """
 
     def __init__(self, found: Iterable[Znode], there: Iterable[str] = ()) -> None:
-        """found: what was read; there: what is known to be there without having been read."""
+        """found: what was read, below what must be there too; there: what else is, without having been read."""
         self._versions: dict[str, int] = {}
         self._children: dict[str, set[str]] = {}
         for path in there:
             self._made(path, 0)
         for znode in found:
             self._made(znode.path, znode.version)
+            parent = znode.path.rpartition("/")[0]
+            while parent and parent not in self._versions:
+                self._made(parent, 0)
+                parent = parent.rpartition("/")[0]
 
     def __contains__(self, path: str) -> bool:
         return path in self._versions

@@ -5,7 +5,7 @@ Doing it again does no harm, so a controller that was cut off in the middle begi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
@@ -54,15 +54,37 @@ class Told(NamedTuple):
 ZnodeChange = Written | Removed | Pruned | Told
 
 
+def marking(topic: str) -> Iterator[ZnodeChange]:
+    """Give the change that says that a topic is to go."""
+    yield Written(topics.deletion_path(topic), b"")
+
+
+def removal(topic: str) -> Iterator[ZnodeChange]:
+    """Give the changes that take away a topic and its configs, or what is left of them.
+
+    Marked first: half a topic would else be one whose partitions have no state yet.
+    """
+    yield from marking(topic)
+    yield Removed(topics.topic_path(topic))
+    yield Removed(configs.path(ConfigResource(ConfigResourceType.TOPIC, topic)))
+    yield Removed(topics.deletion_path(topic))
+
+
 def changes(
-    delta: MetadataDelta, rules: RulesByPattern, controller_epoch: int, passwords: Passwords
+    delta: MetadataDelta,
+    rules: RulesByPattern,
+    controller_epoch: int,
+    passwords: Passwords,
+    deleted: Callable[[str], Iterator[ZnodeChange]] = removal,
 ) -> tuple[list[ZnodeChange], RulesByPattern]:
     """Give the changes of znodes that a delta means, in the order to make them, and the rules after it.
 
-    rules: of the image before. What brokers register themselves, and who is the controller, is not among them.
+    rules: of the image before. deleted: gives those for a topic that has gone, by its name; `marking` when its znodes
+    are to stay for now. What brokers register themselves, and who is the controller, is not among them.
     """
     after, touched = rules.after(delta)
     found = [
+        *(change for name in sorted(delta.deleted_topics.values()) for change in deleted(name)),
         *_topics(delta, controller_epoch),
         *_configs(delta, passwords),
         *_clients(delta),
@@ -76,20 +98,7 @@ def changes(
     return found, after
 
 
-def removal(topic: str) -> Iterator[ZnodeChange]:
-    """Give the changes that take away a topic and its configs, or what is left of them.
-
-    Marked first: half a topic would else be one whose partitions have no state yet.
-    """
-    yield Written(topics.deletion_path(topic), b"")
-    yield Removed(topics.topic_path(topic))
-    yield Removed(configs.path(ConfigResource(ConfigResourceType.TOPIC, topic)))
-    yield Removed(topics.deletion_path(topic))
-
-
 def _topics(delta: MetadataDelta, controller_epoch: int) -> Iterator[ZnodeChange]:
-    for name in sorted(delta.deleted_topics.values()):
-        yield from removal(name)
     before, after = delta.before.topics.by_id, delta.after.topics.by_id
     for topic_id, numbers in delta.topics.items():
         yield from _topic(before.get(topic_id), after[topic_id], sorted(numbers), controller_epoch)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.topics import TopicImage
 from barnabas.core.replicated import VersionedRecord
 from barnabas.core.zookeeper.znodes import acls, brokers, clients, configs, control, tokens, topics
 from barnabas.core.zookeeper.znodes.configs import CONFIG, Passwords
 from barnabas.core.zookeeper.znodes.znode import Znode
-from barnabas.model.uuid import Uuid
+from barnabas.model.uuid import ZERO_UUID, Uuid
 
 ROOTS: Final = (
     brokers.IDS,
     topics.TOPICS,
+    topics.DELETIONS,
     *(f"{CONFIG}/{kind}" for kind in configs.KINDS),
     clients.USERS,
     clients.CLIENTS,
@@ -43,6 +46,16 @@ class Tree:
         """Give the znode there, None when none was read."""
         return self._by_path.get(path)
 
+    def __contains__(self, path: str) -> bool:
+        return path in self._by_path
+
+    def within(self, path: str) -> Iterator[Znode]:
+        """Give the znode there and all below it."""
+        if path in self._by_path:
+            yield self._by_path[path]
+        for name in self.names_below(path):
+            yield from self.within(f"{path}/{name}")
+
     def names_below(self, path: str) -> list[str]:
         """Give the names of a znode's children, in their order."""
         return sorted(self._names.get(path, ()))
@@ -60,12 +73,11 @@ class Tree:
 def records(tree: Tree, passwords: Passwords, id_of: Callable[[str], Uuid]) -> Iterator[VersionedRecord]:
     """Give the records that make the image of what was read below `ROOTS`; ZnodeError names what cannot be read.
 
-    id_of: gives an id to a topic that has none, by its name.
+    id_of: gives an id to a topic that has none, by its name. Topics that are marked to go are gone: see `going`.
     """
     for znode in tree.below(brokers.IDS):
         yield brokers.record(znode)
-    for znode in tree.below(topics.TOPICS):
-        yield from topics.records(znode, topics.topic_id(znode) or id_of(znode.name), _states(tree, znode.name))
+    yield from _topics(tree, id_of)
     for kind, resource_type in configs.KINDS.items():
         for znode in tree.below(f"{CONFIG}/{kind}"):
             yield from configs.records(resource_type, znode, passwords)
@@ -81,7 +93,26 @@ def records(tree: Tree, passwords: Passwords, id_of: Callable[[str], Uuid]) -> I
     yield from _of_one(tree.at(control.FEATURES), control.feature_records)
 
 
-def _states(tree: Tree, topic: str) -> dict[int, Znode]:
+def _topics(tree: Tree, id_of: Callable[[str], Uuid]) -> Iterator[VersionedRecord]:
+    for znode in tree.below(topics.TOPICS):
+        if topics.deletion_path(znode.name) not in tree:
+            yield from topics.records(znode, topics.topic_id(znode) or id_of(znode.name), states(tree, znode.name))
+
+
+def going(tree: Tree) -> list[TopicImage]:
+    """Give the topics that are marked to go, and are not gone yet."""
+    found = []
+    for name in tree.names_below(topics.DELETIONS):
+        znode = tree.at(topics.topic_path(name))
+        if znode is not None:
+            given = topics.topic_id(znode) or ZERO_UUID
+            made = replay(MetadataImage.EMPTY, topics.records(znode, given, states(tree, name)))
+            found.append(made.topics.by_name[name])
+    return found
+
+
+def states(tree: Tree, topic: str) -> dict[int, Znode]:
+    """Give the states of a topic's partitions, by number."""
     numbers = (int(name) for name in tree.names_below(topics.partitions_path(topic)) if name.isdigit())
     found = {number: tree.at(topics.state_path(topic, number)) for number in numbers}
     return {number: znode for number, znode in found.items() if znode is not None}

@@ -43,6 +43,11 @@ def state_path(name: str, partition: int) -> str:
     return f"{partitions_path(name)}/{partition}/state"
 
 
+def states_below(znode: Znode) -> list[str]:
+    """Give where the states of a topic's partitions stand, those included that have none yet."""
+    return [f"{znode.path}/partitions/{number}/state" for number in Fields(znode).mapping("partitions")]
+
+
 def assignment(topic: TopicImage) -> bytes:
     """Give what the topic's znode holds."""
     partitions = sorted(topic.partitions.items())
@@ -100,7 +105,10 @@ def records(znode: Znode, given: Uuid, states: Mapping[int, Znode]) -> Iterator[
             removing_replicas=list(fields.listed(removing.get(number, []), "removing_replicas")),
             directories=[MIGRATING] * len(replicas),
         )
-        yield VersionedRecord(_with_state(record, states.get(int(number))), 1)
+        state = states.get(int(number))
+        if state is None:
+            record.leader = NO_LEADER  # and both epochs stay -1: the first state is to be that of 0
+        yield VersionedRecord(record if state is None else with_state(record, state), 1)
 
 
 def _number(znode: Znode, text: str) -> int:
@@ -109,14 +117,12 @@ def _number(znode: Znode, text: str) -> int:
     return int(text)
 
 
-def _with_state(record: PartitionRecord, found: Znode | None) -> PartitionRecord:
-    if found is None:
-        record.leader = NO_LEADER  # and both epochs stay -1: the first state is to be that of 0
-        return record
+def with_state(record: PartitionRecord, found: Znode) -> PartitionRecord:
+    """Have a partition's record say what the znode of its state does; give the record."""
     fields = Fields(found)
     record.isr = list(fields.wholes("isr"))
     record.leader, record.leader_epoch = fields.whole("leader"), fields.whole("leader_epoch")
-    if "leader_recovery_state" in fields.all:
-        record.leader_recovery_state = fields.whole("leader_recovery_state")
+    recovery = "leader_recovery_state"
+    record.leader_recovery_state = fields.whole(recovery) if recovery in fields.all else RECOVERED
     record.partition_epoch = found.version
     return record
