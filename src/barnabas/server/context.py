@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from barnabas.core.metadata.token_secrets import TokenSecrets
     from barnabas.core.zookeeper.control_requests import ControlRequest
     from barnabas.model.ports import Clock
+    from barnabas.server.acl_stores import AclStore
     from barnabas.server.authorization import Authz
     from barnabas.server.authorizers import RequestAuthorizer
     from barnabas.server.broker_sessions import BrokerSessions
@@ -89,6 +90,11 @@ class Services(Protocol):
     @property
     def channel(self) -> ControllerChannel:
         """Give the way to the active controller."""
+        ...
+
+    @property
+    def acl_store(self) -> AclStore:
+        """Give where the authorizer's rules are kept."""
         ...
 
     @property

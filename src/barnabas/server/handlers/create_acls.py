@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.core.metadata.acl_changes import create_acls as decide
 from barnabas.model.acl import (
     AclBinding,
     AclOperation,
@@ -33,8 +32,7 @@ async def create_acls(req: CreateAclsRequest, ctx: RequestContext) -> CreateAcls
     if not ctx.node.keeps_acls():
         raise ApiError(ErrorCode.SECURITY_DISABLED, "no authorizer keeps ACLs here: set authorizer.class.name")
     bindings = [_binding(creation) for creation in req.creations]
-    new_uuid = ctx.node.changes.plans.new_uuid
-    results = await ctx.node.controller.write(lambda image: decide(image.acls, bindings, new_uuid))
+    results = await ctx.node.acl_store.create(bindings)
     return CreateAclsResponse(
         results=[
             AclCreationResult(error_message=None)

@@ -2,7 +2,7 @@
 
 A controller of ours does. Apache Kafka's closes a connection on which one comes, though it lists the API; and while
 `inter.broker.protocol.version` is older than forwarding nobody forwards. A broker then does what Kafka's brokers do: it
-writes configs, quotas, rules, users and tokens to ZooKeeper itself, and sends whoever wants more to the controller.
+writes configs, quotas, rules and tokens to ZooKeeper itself, and sends whoever wants more to the controller.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ CONTROLLER_ONLY: Final = frozenset(
         ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     }
 )
 """What no other broker does; the answer elsewhere is NOT_CONTROLLER, and clients know who it is from Metadata."""

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -21,7 +21,6 @@ from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.core.zookeeper.control_records import check_sender, leader_and_isr_records, update_records
 from barnabas.core.zookeeper.control_requests import ControlRequest
 from barnabas.core.zookeeper.errors import NoNodeError, ZooKeeperError
-from barnabas.core.zookeeper.values import SessionEvent, SessionState
 from barnabas.core.zookeeper.znodes import acls, tokens
 from barnabas.core.zookeeper.znodes.acls import RulesByPattern
 from barnabas.core.zookeeper.znodes.configs import CONFIG
@@ -38,6 +37,7 @@ from barnabas.server.zookeeper.election import Election, Seat
 from barnabas.server.zookeeper.notifications import Notifications
 from barnabas.server.zookeeper.reading import read_znodes
 from barnabas.server.zookeeper.registration import IdTakenError, Registration
+from barnabas.server.zookeeper.sessions import in_each_session
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from barnabas.wire.messages.stop_replica import StopReplicaRequest
@@ -46,8 +46,6 @@ from barnabas.wire.messages.update_metadata import UpdateMetadataRequest
 log = structlog.get_logger("kafka.metadata")
 
 R = TypeVar("R")
-PAUSE_S: Final = 0.2
-"""Before ZooKeeper is asked again after it could not be."""
 Update = Callable[[MetadataImage, RulesByPattern, Znode | None], Records]
 
 
@@ -204,28 +202,19 @@ class ZooKeeperMetadata:
     async def run(self) -> None:
         """Follow the metadata, and lead while elected, one session after the other, until `stop`."""
         self._task = asyncio.current_task()
-        while True:
-            ended = asyncio.Event()
-            forget = self._zk.on_state(partial(_note_end, ended))
-            try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._until(ended), name="session")
-                    group.create_task(self._session(), name="metadata")
-            except BaseExceptionGroup as e:
-                _, other = e.split((_SessionEndError, ZooKeeperError))
-                if other is not None:
-                    raise other from None
-                log.info("begins anew with ZooKeeper", because=str(e.exceptions[0]))
-                self._sit(None)
-                await asyncio.sleep(PAUSE_S)
-            finally:
-                forget()
+        await in_each_session(self._zk, self._in_session)
 
     async def stop(self, *, hand_over: bool = True) -> None:
         """End `run`: this broker leads no more. Whoever owns the session ends it, and with it the broker's znode."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+    async def _in_session(self) -> None:
+        try:
+            await self._session()
+        finally:
+            self._sit(None)
 
     async def _session(self) -> None:
         kinds: list[tuple[str, Callable[[Znode], _Named]]] = [
@@ -349,17 +338,3 @@ class ZooKeeperMetadata:
         elif self._known.is_set():
             self._kept.append(delta)
         self._show()
-
-    @staticmethod
-    async def _until(ended: asyncio.Event) -> None:
-        await ended.wait()
-        raise _SessionEndError("the session has ended")
-
-
-class _SessionEndError(Exception):
-    """Ends what lives in a session."""
-
-
-def _note_end(ended: asyncio.Event, event: SessionEvent) -> None:
-    if event.state is SessionState.EXPIRED:
-        ended.set()

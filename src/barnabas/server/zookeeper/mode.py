@@ -13,6 +13,7 @@ from barnabas.model.features import METADATA_VERSION
 from barnabas.model.protocol_version import IMAGE_LEVEL
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.net.zookeeper.config import zookeeper_settings
+from barnabas.server.acl_stores import MetadataAcls
 from barnabas.server.cluster_changes import ClusterChanges
 from barnabas.server.config import TABLE
 from barnabas.server.delegation_tokens import token_rules
@@ -24,7 +25,7 @@ from barnabas.server.zookeeper.access import check_access, warn_of_open_znodes
 from barnabas.server.zookeeper.broker_channels import BrokerChannels
 from barnabas.server.zookeeper.channel import ZooKeeperChannel
 from barnabas.server.zookeeper.controller import Surroundings
-from barnabas.server.zookeeper.layout import cluster_id, layout, make_layout
+from barnabas.server.zookeeper.layout import cluster_id, layout, make_features, make_layout
 from barnabas.server.zookeeper.lifecycle import ZooKeeperLifecycle
 from barnabas.server.zookeeper.metadata import ZooKeeperMetadata
 from barnabas.server.zookeeper.passwords import DEFAULT_KEY_FACTORY, PasswordEncoder
@@ -78,6 +79,7 @@ class ZooKeeperMode:
             resigned=self._channels.close,
             controller_listener=config.controller_channel_listener,
         )
+        self.acl_store = MetadataAcls(node)
         self.controller_router: Router | None = Router(ZOOKEEPER_CONTROLLER, listener="broker")
 
     # -- its life
@@ -87,12 +89,18 @@ class ZooKeeperMode:
         await self._zk.start()
         await check_access(self._zk, set_acl=self._sets_acls)
         await make_layout(self._zk, self._acls_for, **self._holds)
+        if self._node.config.protocol_version.finalizes_features:
+            await make_features(self._zk, self._acls_for)
         cluster = await cluster_id(self._zk, self._acls_for, lambda: str(random_uuid()))
         self._node.log_dirs.acquire(cluster, self._node.config.node_id, MetaVersion.ZOOKEEPER)
         return cluster
 
     async def opened(self) -> None:
         """Wait for nothing: the session was begun before."""
+
+    def follow_rules(self, publisher: Publisher) -> bool:
+        """Do nothing: ZooKeeper's rules are among the metadata."""
+        return False
 
     def publishers(self) -> Sequence[Publisher]:
         """Give nobody: brokers are told by the controller as it publishes."""
