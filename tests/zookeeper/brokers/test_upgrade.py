@@ -111,7 +111,7 @@ class AdminLoad:
 
 def make_topic(broker: ZooKeeperBroker, name: str) -> None:
     """Make a topic as programs do, through any broker."""
-    wanted = [Topic(name, 1, 2)]
+    wanted = [Topic(name, 1, 1)]
     do(broker.librdkafka(), lambda admin: admin.create_topics(wanted), KafkaError.TOPIC_ALREADY_EXISTS)
 
 
