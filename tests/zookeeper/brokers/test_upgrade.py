@@ -30,7 +30,7 @@ from .workload import rule, set_to
 pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 CHROOT: Final = "/upgrade"
-OLD, NEW = "2.7", "3.9"
+OLD, NEW = "2.8", "3.9"
 _WAIT_S: Final = 120.0
 _PACE_S: Final = 0.05
 

@@ -51,12 +51,8 @@ class AclWriter:
         zk: ZooKeeperClient,
         acls_for: Callable[[str], ZnodeAcls],
         written: Callable[[ResourcePattern], Awaitable[None]],
-        *,
-        prefixes: bool = True,
     ) -> None:
-        """written: takes up what a pattern's znode says now, before the change is answered; prefixes: whether the
-        oldest broker of the cluster reads rules on prefixes (KIP-290)."""
-        self._prefixes = prefixes
+        """written: takes up what a pattern's znode says now, before the change is answered."""
         self._zk = zk
         self._acls_for = acls_for
         self._written = written
@@ -64,7 +60,7 @@ class AclWriter:
 
     async def create(self, wanted: Sequence[AclBinding]) -> list[ApiError | None]:
         """Add the rules that are not there yet; the answer says of each, in order, why not."""
-        results = [refused_rule(binding, prefixes=self._prefixes) for binding in wanted]
+        results = [refused_rule(binding) for binding in wanted]
         by_pattern: defaultdict[ResourcePattern, list[AclBinding]] = defaultdict(list)
         for binding, refusal in zip(wanted, results, strict=True):
             if refusal is None:

@@ -86,8 +86,7 @@ class ZooKeeperMode:
             resigned=self._channels.close,
             controller_listener=config.controller_channel_listener,
         )
-        prefixes = config.protocol_version.prefixed_rules
-        writer = AclWriter(self._zk, self._acls_for, self.metadata.read_rules, prefixes=prefixes)
+        writer = AclWriter(self._zk, self._acls_for, self.metadata.read_rules)
         self.acl_store = _Rules(self.metadata, writer)
         self.entities = self.metadata.entities
         self.controller_router: Router | None = Router(ZOOKEEPER_CONTROLLER, listener="broker")
@@ -99,8 +98,7 @@ class ZooKeeperMode:
         await self._zk.start()
         await check_access(self._zk, set_acl=self._sets_acls)
         await make_layout(self._zk, self._acls_for, **self._holds)
-        if self._node.config.protocol_version.finalizes_features:
-            await make_features(self._zk, self._acls_for)
+        await make_features(self._zk, self._acls_for)
         await renew_passwords(self._zk, self._node.config.node_id, password_encoder(self._node.config), self._acls_for)
         cluster = await cluster_id(self._zk, self._acls_for, lambda: str(random_uuid()))
         self._node.log_dirs.acquire(cluster, self._node.config.node_id, MetaVersion.ZOOKEEPER)
@@ -121,7 +119,7 @@ class ZooKeeperMode:
         """Give the way to the controller, which may take no Envelopes."""
         assert local is not None, "every broker may be the controller"
         node = self._node
-        may_forward = node.config.protocol_version.forwards and node.principals.can_forward
+        may_forward = node.config.protocol_version.forwards
         return ZooKeeperChannel(self.metadata, forwarding, local, self._channel_settings, may_forward=may_forward)
 
     def begin(self) -> None:
