@@ -51,7 +51,7 @@ async def test_rules_go_to_zookeeper_and_come_from_there(tmp_path: Path, zookeep
             assert b"User:alice" in data
         shown = await asked(
             port, "root", ApiKey.DESCRIBE_ACLS, resource_type_filter=1, pattern_type_filter=1, operation=1,
-            permission_type=1,
+            permission_type=1, resource_name_filter=None, principal_filter=None, host_filter=None,
         )  # fmt: skip
         assert [(r.resource_name, len(r.acls)) for r in shown.resources] == [("orders", 1)]
         for node in quorum.nodes.values():

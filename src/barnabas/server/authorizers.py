@@ -92,7 +92,9 @@ RequestAuthorizer = StandardAuthorizer | LoadingAuthorizer | PluginAuthorizer
 def standard_authorizer(config: NodeConfig) -> StandardAuthorizer:
     """Give StandardAuthorizer as the configuration wants it, without rules yet."""
     return StandardAuthorizer(
-        parse_super_users(config["super.users"]), allow_everyone_if_no_acl=config["allow.everyone.if.no.acl.found"]
+        parse_super_users(config["super.users"]),
+        allow_everyone_if_no_acl=config["allow.everyone.if.no.acl.found"],
+        like_acl_authorizer=config.keeps_acls_in_zookeeper,
     )
 
 

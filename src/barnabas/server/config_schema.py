@@ -37,6 +37,7 @@ class NodeConfigSchema:
         self._check_policy = check_policy
         self._node = ConfigResource(ConfigResourceType.BROKER, str(config.node_id))
         self._static = config.originals
+        self._keeps_passwords = not config.is_zookeeper_mode or config["password.encoder.secret"] is not None
         self._topic_defaults = topic_defaults(config.values)
 
     def check(self, resource: ConfigResource, new: Mapping[str, str], old: Mapping[str, str]) -> None:
@@ -49,11 +50,20 @@ class NodeConfigSchema:
             for key, value in new.items():
                 if old.get(key) != value:
                     _check_broker_key(key, value, per_broker=bool(resource.name))
+                    self._check_password(key)
         else:
             unknown = resource.type is ConfigResourceType.GROUP and resource.name
             raise ApiError(
                 ErrorCode.INVALID_CONFIG if unknown else ErrorCode.INVALID_REQUEST,
                 f"configs of a {resource.type.name} cannot be set here: want TOPIC or BROKER",
+            )
+
+    def _check_password(self, key: str) -> None:
+        row = _row(ConfigResourceType.BROKER, key)
+        if not self._keeps_passwords and row is not None and row.type is ConfigType.PASSWORD:
+            raise ConfigError(
+                f"{key} is a password, which is kept in ZooKeeper encrypted: set password.encoder.secret, the same on "
+                "every broker, to set it"
             )
 
     def allow(self, resource: ConfigResource, altered: Mapping[str, str | None]) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.server.authorizers import RequestAuthorizer
     from barnabas.server.broker_sessions import BrokerSessions
     from barnabas.server.cluster_changes import ClusterChanges
-    from barnabas.server.cluster_metadata import DecidingController
+    from barnabas.server.cluster_metadata import DecidingController, MetadataWriter
     from barnabas.server.config import NodeConfig
     from barnabas.server.forwarding.controller_channel import ControllerChannel
     from barnabas.server.groups.group_coordinator import GroupCoordinator
@@ -100,6 +100,11 @@ class Services(Protocol):
     @property
     def controller(self) -> DecidingController:
         """Give the controller of this process."""
+        ...
+
+    @property
+    def entities(self) -> MetadataWriter:
+        """Give who changes configs, quotas, users and tokens on this node."""
         ...
 
     @property

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from barnabas.core.metadata.cluster import BrokerRegistration
 from barnabas.core.metadata.delta import MetadataDelta
 from barnabas.core.metadata.heartbeats import BrokerHeartbeats
 from barnabas.core.metadata.image import MetadataImage
@@ -54,13 +53,10 @@ class ControllerMetrics:
         self._queued = registry.histogram(mbean("kafka.controller", type=events, name="EventQueueTimeMs"))
         self._took = registry.histogram(mbean("kafka.controller", type=events, name="EventQueueProcessingTimeMs"))
         registry.gauge(mbean("kafka.controller", type=events, name="AvgIdleRatio"), self._idle.look)
-        self._unclean = self._elections("UncleanLeaderElectionsPerSec")
-        self._from_elr = self._elections("ElectionFromEligibleLeaderReplicasPerSec")
+        self._unclean = unclean_elections(registry)
+        self._from_elr = _elections(registry, "ElectionFromEligibleLeaderReplicasPerSec")
         self._publish_state()
         self._publish_metadata()
-
-    def _elections(self, name: str) -> Meter:
-        return self._registry.meter(mbean("kafka.controller", type="ControllerStats", name=name), "elections")
 
     def _gauge(self, name: str, read: Callable[[], int]) -> None:
         self._registry.gauge(mbean("kafka.controller", type="KafkaController", name=name), read)
@@ -81,19 +77,12 @@ class ControllerMetrics:
         gauge("TimedOutBrokerHeartbeatCount", lambda: 0)
 
     def _publish_metadata(self) -> None:
-        def topics(name: str, read: Callable[[MetadataImage], int]) -> None:
-            self._gauge(name, lambda: read(self._controller.committed_image))
+        def controlled_shutdowns() -> int:
+            brokers = self._controller.committed_image.cluster.brokers.values()
+            return sum(broker.in_controlled_shutdown for broker in brokers)
 
-        def brokers(name: str, counts: Callable[[BrokerRegistration], bool]) -> None:
-            topics(name, lambda image: sum(counts(broker) for broker in image.cluster.brokers.values()))
-
-        topics("GlobalTopicCount", lambda image: len(image.topics.by_id))
-        topics("GlobalPartitionCount", lambda image: image.topics.index.count)
-        topics("OfflinePartitionsCount", lambda image: image.topics.index.offline_count)
-        topics("PreferredReplicaImbalanceCount", lambda image: len(image.topics.index.imbalanced))
-        brokers("ActiveBrokerCount", lambda broker: not broker.fenced)
-        brokers("FencedBrokerCount", lambda broker: broker.fenced)
-        brokers("ControlledShutdownBrokerCount", lambda broker: broker.in_controlled_shutdown)
+        publish_counts(self._registry, lambda: self._controller.committed_image)
+        self._gauge("ControlledShutdownBrokerCount", controlled_shutdowns)
 
     def decided(self, took_ms: float) -> None:
         """Count a decision, and how long it and its append took."""
@@ -144,6 +133,29 @@ class ControllerMetrics:
             return limit
         at = self._heartbeats.last_contact_ms(broker, registration.epoch)
         return limit if at is None else min(limit, self._registry.clock.monotonic_ms() - at)
+
+
+def publish_counts(registry: Metrics, image: Callable[[], MetadataImage]) -> None:
+    """Publish how many topics, partitions and brokers there are. image: what to count when somebody looks."""
+
+    def count(name: str, read: Callable[[MetadataImage], int]) -> None:
+        registry.gauge(mbean("kafka.controller", type="KafkaController", name=name), lambda: read(image()))
+
+    count("GlobalTopicCount", lambda image: len(image.topics.by_id))
+    count("GlobalPartitionCount", lambda image: image.topics.index.count)
+    count("OfflinePartitionsCount", lambda image: image.topics.index.offline_count)
+    count("PreferredReplicaImbalanceCount", lambda image: len(image.topics.index.imbalanced))
+    count("ActiveBrokerCount", lambda image: sum(not broker.fenced for broker in image.cluster.brokers.values()))
+    count("FencedBrokerCount", lambda image: sum(broker.fenced for broker in image.cluster.brokers.values()))
+
+
+def unclean_elections(registry: Metrics) -> Meter:
+    """Give what counts leaders that were not in sync when they were elected."""
+    return _elections(registry, "UncleanLeaderElectionsPerSec")
+
+
+def _elections(registry: Metrics, name: str) -> Meter:
+    return registry.meter(mbean("kafka.controller", type="ControllerStats", name=name), "elections")
 
 
 def _of_broker(name: str, broker: int) -> str:

@@ -118,6 +118,11 @@ class KRaftMode:
     # -- what others ask for
 
     @property
+    def entities(self) -> Controller:
+        """Give who changes configs, quotas, users and tokens: the controller, as it does everything."""
+        return self.controller
+
+    @property
     def replica(self) -> RaftDriver:
         """Give this node's replica of the metadata log."""
         return self.metadata.driver

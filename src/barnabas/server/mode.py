@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from barnabas.server.acl_stores import AclStore
     from barnabas.server.broker import Broker
     from barnabas.server.cluster_changes import ClusterChanges
-    from barnabas.server.cluster_metadata import ClusterMetadata, DecidingController
+    from barnabas.server.cluster_metadata import ClusterMetadata, DecidingController, MetadataWriter
     from barnabas.server.config import Endpoint
     from barnabas.server.context import SupportedFeature
     from barnabas.server.forwarding.channel import ForwardingChannel
@@ -84,6 +84,11 @@ class Mode(Protocol):
     @property
     def acl_store(self) -> AclStore:
         """Where the authorizer's rules are kept."""
+        ...
+
+    @property
+    def entities(self) -> MetadataWriter:
+        """Who changes configs, quotas, users and tokens here; AttributeError where nobody may."""
         ...
 
     @property

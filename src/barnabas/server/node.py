@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from barnabas.server.acl_stores import AclStore
     from barnabas.server.broker_sessions import BrokerSessions
     from barnabas.server.cluster_changes import ClusterChanges
-    from barnabas.server.cluster_metadata import DecidingController
+    from barnabas.server.cluster_metadata import DecidingController, MetadataWriter
     from barnabas.server.context import RequestContext
     from barnabas.server.groups.group_coordinator import GroupCoordinator
     from barnabas.server.producer_ids import ProducerIds
@@ -182,6 +182,11 @@ class Node:
     def controller(self) -> DecidingController:
         """Give the controller of this process."""
         return self.mode.controller
+
+    @property
+    def entities(self) -> MetadataWriter:
+        """Give who changes configs, quotas, users and tokens here."""
+        return self.mode.entities
 
     @property
     def changes(self) -> ClusterChanges:

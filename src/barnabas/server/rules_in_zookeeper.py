@@ -45,14 +45,16 @@ class RulesInZooKeeper:
         properties = node.config.acl_store
         self._zk = ZooKeeperClient(zookeeper_settings(properties))
         self._sets_acls = sets_acls(properties)
-        self._rules = ZooKeeperAcls(self._zk, partial(acls_for, secure=self._sets_acls), self._publish)
+        acls = partial(acls_for, secure=self._sets_acls)
+        self._rules = ZooKeeperAcls(self._zk, acls, node.clock.now_ms, self._publish)
 
     async def start(self, node: Node) -> None:
         """Read the rules, and follow them from then on; ZooKeeperError or ZooKeeperAccessError when they cannot be."""
+        from barnabas.core.zookeeper.access import NEEDED_FOR_RULES
         from barnabas.server.zookeeper.access import check_access
 
         await self._zk.start()
-        await check_access(self._zk, set_acl=self._sets_acls)
+        await check_access(self._zk, set_acl=self._sets_acls, needed=NEEDED_FOR_RULES)
         node.watch(self._rules.run(), "rules in ZooKeeper")
         await self._rules.caught_up()
 

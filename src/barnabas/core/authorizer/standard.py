@@ -103,10 +103,14 @@ def parse_super_users(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class StandardAuthorizer:
-    """The rules at one moment; `with_acls` and `with_change` give later ones."""
+    """The rules at one moment; `with_acls` and `with_change` give later ones.
+
+    like_acl_authorizer: questions about any resource of a type are answered as by Kafka's AclAuthorizer.
+    """
 
     super_users: frozenset[str] = frozenset()
     allow_everyone_if_no_acl: bool = False
+    like_acl_authorizer: bool = False
     by_id: Map[Uuid, AclBinding] = field(default_factory=Map, repr=False)
     index: AclIndex = field(default_factory=AclIndex, repr=False)
 
@@ -187,18 +191,24 @@ class StandardAuthorizer:
         """Say whether there is any resource of that type to which `principal` may do `operation` (KIP-679).
 
         As Kafka does: operations that imply this one are not looked at, and a grant counts unless a refusal covers
-        all of it. ValueError for ANY and the like, which are filters and no questions.
+        all of it. Where everyone is allowed without a rule, AclAuthorizer says yes unless a refusal covers all names;
+        StandardAuthorizer when no rule covers one certain name. ValueError for ANY and the like, which are filters.
         """
         if resource_type in _NO_TYPES or operation in _NO_OPERATIONS:
             raise ValueError(f"{operation.name} on {resource_type.name} is a filter, not a question")
-        if self.authorize(principal, host, operation, resource_type, ANY_RESOURCE):
+        user = f"{principal.principal_type}:{principal.name}"
+        if user in self.super_users:
+            return True
+        if not self.like_acl_authorizer and self.authorize(principal, host, operation, resource_type, ANY_RESOURCE):
             return True
         by_subject = self.index.types[resource_type].by_subject
-        asking = subjects_of(f"{principal.principal_type}:{principal.name}", host)
+        asking = subjects_of(user, host)
         subjects = [held for subject in asking if (held := by_subject.get(subject)) is not None]
         refused = _held(subjects, operation, AclPermissionType.DENY, PatternType.LITERAL)
         if any(WILDCARD in names for names in refused):
             return False
+        if self.like_acl_authorizer and self.allow_everyone_if_no_acl:
+            return True
         granted = _held(subjects, operation, AclPermissionType.ALLOW, PatternType.LITERAL)
         if any(WILDCARD in names for names in granted):
             return True

@@ -13,7 +13,6 @@ from barnabas.model.features import METADATA_VERSION
 from barnabas.model.protocol_version import IMAGE_LEVEL
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.net.zookeeper.config import zookeeper_settings
-from barnabas.server.acl_stores import MetadataAcls
 from barnabas.server.cluster_changes import ClusterChanges
 from barnabas.server.config import TABLE
 from barnabas.server.delegation_tokens import token_rules
@@ -22,18 +21,24 @@ from barnabas.server.handlers import ZOOKEEPER, ZOOKEEPER_CONTROLLER
 from barnabas.server.peer_channels import peer_settings
 from barnabas.server.router import Router
 from barnabas.server.zookeeper.access import check_access, warn_of_open_znodes
+from barnabas.server.zookeeper.acl_writer import AclWriter
 from barnabas.server.zookeeper.broker_channels import BrokerChannels
 from barnabas.server.zookeeper.channel import ZooKeeperChannel
 from barnabas.server.zookeeper.controller import Surroundings
 from barnabas.server.zookeeper.layout import cluster_id, layout, make_features, make_layout
 from barnabas.server.zookeeper.lifecycle import ZooKeeperLifecycle
 from barnabas.server.zookeeper.metadata import ZooKeeperMetadata
+from barnabas.server.zookeeper.metrics import SessionMetrics, ZooKeeperControllerMetrics
+from barnabas.server.zookeeper.password_renewal import renew_passwords
 from barnabas.server.zookeeper.passwords import DEFAULT_KEY_FACTORY, PasswordEncoder
 from barnabas.storage.meta_properties import MetaVersion
 
 if TYPE_CHECKING:
+    from barnabas.core.metadata.acl_changes import FilterResult
+    from barnabas.core.metadata.acls import AclsImage
     from barnabas.core.metadata.delta import MetadataDelta
     from barnabas.core.zookeeper.control_requests import ControlRequest
+    from barnabas.model.acl import AclBinding, AclBindingFilter
     from barnabas.net.client import ChannelSettings
     from barnabas.server.broker import Broker
     from barnabas.server.config import NodeConfig
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
     from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
     from barnabas.server.node import Node
     from barnabas.server.publishers import Publisher
+    from barnabas.wire.errors import ApiError
 
 NO_CONTROLLER = -1
 
@@ -55,6 +61,7 @@ class ZooKeeperMode:
         self._node = node
         config = node.config
         self._zk = ZooKeeperClient(zookeeper_settings(config.originals))
+        SessionMetrics(node.metrics.registry, self._zk)
         self._sets_acls: bool = config["zookeeper.set.acl"]
         self._acls_for = partial(acls_for, secure=self._sets_acls)
         self._holds = {"rules": config.keeps_acls_in_zookeeper, "tokens": node.token_secrets is not None}
@@ -79,7 +86,9 @@ class ZooKeeperMode:
             resigned=self._channels.close,
             controller_listener=config.controller_channel_listener,
         )
-        self.acl_store = MetadataAcls(node)
+        writer = AclWriter(self._zk, self._acls_for, self.metadata.read_rules)
+        self.acl_store = _Rules(self.metadata, writer)
+        self.entities = self.metadata.entities
         self.controller_router: Router | None = Router(ZOOKEEPER_CONTROLLER, listener="broker")
 
     # -- its life
@@ -89,8 +98,8 @@ class ZooKeeperMode:
         await self._zk.start()
         await check_access(self._zk, set_acl=self._sets_acls)
         await make_layout(self._zk, self._acls_for, **self._holds)
-        if self._node.config.protocol_version.finalizes_features:
-            await make_features(self._zk, self._acls_for)
+        await make_features(self._zk, self._acls_for)
+        await renew_passwords(self._zk, self._node.config.node_id, password_encoder(self._node.config), self._acls_for)
         cluster = await cluster_id(self._zk, self._acls_for, lambda: str(random_uuid()))
         self._node.log_dirs.acquire(cluster, self._node.config.node_id, MetaVersion.ZOOKEEPER)
         return cluster
@@ -103,14 +112,14 @@ class ZooKeeperMode:
         return False
 
     def publishers(self) -> Sequence[Publisher]:
-        """Give nobody: brokers are told by the controller as it publishes."""
-        return []
+        """Give who counts; brokers are told by the controller as it publishes."""
+        return [ZooKeeperControllerMetrics(self._node.metrics.registry, self.metadata)]
 
     def channel(self, forwarding: ForwardingChannel, local: LocalChannel | None) -> ControllerChannel:
         """Give the way to the controller, which may take no Envelopes."""
         assert local is not None, "every broker may be the controller"
         node = self._node
-        may_forward = node.config.protocol_version.forwards and node.principals.can_forward
+        may_forward = node.config.protocol_version.forwards
         return ZooKeeperChannel(self.metadata, forwarding, local, self._channel_settings, may_forward=may_forward)
 
     def begin(self) -> None:
@@ -187,6 +196,26 @@ class ZooKeeperMode:
         return replace(made, request_timeout_ms=config["controller.socket.timeout.ms"])
 
 
+class _Rules:
+    """An `AclStore`: rules are among the metadata, and any broker may write them."""
+
+    def __init__(self, metadata: ZooKeeperMetadata, writer: AclWriter) -> None:
+        self._metadata = metadata
+        self._writer = writer
+
+    def known(self) -> AclsImage:
+        """Give the rules as this broker decides by them."""
+        return self._metadata.committed_image.acls
+
+    async def create(self, wanted: Sequence[AclBinding]) -> Sequence[ApiError | None]:
+        """Add rules, as `AclWriter.create`."""
+        return await self._writer.create(wanted)
+
+    async def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[FilterResult]:
+        """Remove rules, as `AclWriter.delete`."""
+        return await self._writer.delete(self._metadata.image.acls, filters)
+
+
 def password_encoder(config: NodeConfig) -> PasswordEncoder:
     """Give how passwords in the configs of brokers are kept in ZooKeeper."""
     return PasswordEncoder(
@@ -196,6 +225,7 @@ def password_encoder(config: NodeConfig) -> PasswordEncoder:
         cipher=config["password.encoder.cipher.algorithm"],
         key_bits=config["password.encoder.key.length"],
         iterations=config["password.encoder.iterations"],
+        old_secret=config["password.encoder.old.secret"],
     )
 
 
