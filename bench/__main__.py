@@ -9,11 +9,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import authorization, cluster, connect, logins, store, wire
+from bench import authorization, cluster, connect, logins, store, wire, zookeeper
 from bench.goals import Measured, Results
 from bench.librdkafka import Librdkafka
 from bench.loads import (
@@ -42,6 +42,7 @@ PARTS: Final = (
     "acls",
     "cluster",
     "connect",
+    "zookeeper",
     "authorization",
     "spark",
     "codec",
@@ -71,9 +72,9 @@ def main(argv: list[str] | None = None) -> int:
             say(f"{kind.name}, Connect workers")
             loads = connect.QUICK if args.quick else connect.FULL
             failures += connect.measure_connect(kind is KafkaSystem, loads, found[kind.name]["connect"], say)
+    in_zookeeper_mode = zookeeper.QUICK if args.quick else zookeeper.FULL
+    measure_in_turn(systems, sizes, in_zookeeper_mode, found, parts)
     kafka, ours = (found[kind.name] for kind in SYSTEMS)
-    if "authorization" in parts:
-        _authorization(sizes, kafka["authorization"], ours["authorization"])
     if args.dry_run:
         print(
             json.dumps({n: {p: _plain(r) for p, r in by_part.items() if r} for n, by_part in found.items()}, indent=1)
@@ -83,6 +84,7 @@ def main(argv: list[str] | None = None) -> int:
         "cluster": shape.counts,
         "sessions": {"session_s": SESSION_S, "sessions_rules": SESSIONS_RULES},
         "acls": {"rules": sizes.rules},
+        "zookeeper": in_zookeeper_mode.counts,
     }
     for part in PARTS:
         if kafka[part]:
@@ -180,6 +182,22 @@ def measure_security(kind: type[System], work: Path, quick: bool, found: PartsOf
                 note(results, "start-acls", system.start(loads.may_see))
                 note(results, "rss-acls", system.rss_mb())
                 system.stop()
+
+
+def measure_in_turn(
+    systems: Sequence[type[System]],
+    sizes: Sizes,
+    in_zookeeper_mode: zookeeper.ZooKeeperSizes,
+    found: Mapping[str, PartsOfASystem],
+    parts: set[str],
+) -> None:
+    """Measure what both systems do by turns, not one after the other."""
+    if "zookeeper" in parts:
+        say("ZooKeeper mode")
+        by_system = {key: found[kind.name]["zookeeper"] for key, kind in _SHORT.items() if kind in systems}
+        zookeeper.measure_zookeeper(by_system, in_zookeeper_mode, say)
+    if "authorization" in parts:
+        _authorization(sizes, *(found[kind.name]["authorization"] for kind in SYSTEMS))
 
 
 def run(loads: Loads) -> None:

@@ -107,6 +107,33 @@ CONNECT: Final = (
     Row("connect-rss-20", "Connect: resident memory of a worker, 20 tasks", "MB", 1.0, less_is_better=True),
     Row("connect-rss-further", "Connect: memory for each further task", "MB", 1.0, less_is_better=True, limit=100.0),
 )
+ZOOKEEPER: Final = (
+    *(
+        Row(
+            f"zookeeper-{mode}",
+            f"ZooKeeper: {{znodes:,}} znodes {mode}d by zookeeper-security-migration",
+            "s",
+            0.2,
+            less_is_better=True,
+        )
+        for mode in ("secure", "unsecure")
+    ),
+    Row(
+        "zookeeper-start",
+        "ZooKeeper: a broker starts, until {zk_partitions:,} partitions have it in sync",
+        "s",
+        1.0,
+        less_is_better=True,
+    ),
+    Row(
+        "zookeeper-failover",
+        "ZooKeeper: the controller's session has ended, until {zk_partitions:,} partitions have other leaders",
+        "s",
+        1.0,
+        less_is_better=True,
+    ),
+    Row("zookeeper-rss", "ZooKeeper: resident memory of a broker after that", "MB", 1.0, less_is_better=True),
+)
 RULES: Final = {"1k": "1,000", "10k": "10,000", "100k": "100,000", "200k": "200,000"}
 AUTHORIZATION: Final = (
     *(
@@ -137,6 +164,7 @@ ROWS: Final = (
     *ACLS,
     *CLUSTER,
     *CONNECT,
+    *ZOOKEEPER,
     *AUTHORIZATION,
 )
 

@@ -63,6 +63,13 @@ no super user), then plain. The same clients drive both, on the same cores as th
   that of the worker and of every process that it has started, Spark's JVM too, the median of looks within two seconds
   after each task has written {connect_task_records:,} records; for a further task it is a nineteenth of what 20 tasks
   take more than one.
+- ZooKeeper: Apache Kafka is 3.9.1 there, the last release that runs on it, and both systems have the same server,
+  3.8.4 with the JVM options of its own start script. The tools take turns, secure and unsecure, on a tree of topics of
+  ten partitions, after a turn each that is not measured; time is that of the whole process, start included, "CPU" is
+  the tool's own for each znode, and after each turn all ACLs are looked at. Cluster: two brokers, topics of ten
+  partitions, two copies. Start: from the process to the moment when the broker itself tells its clients that all
+  partitions have both copies in sync. Controller: SIGKILL ends the one that leads all; the time is from when
+  `/controller` is gone (sessions last 6 s, the same for both) until the other tells its clients that it leads all.
 - Authorizations: a rule for each of so many topics or prefixes, 1,000 users; in process, Kafka's in Java. "Any topic"
   asks for WRITE as a user who has READ rules only. Memory is what the rules and their index take on the heap.
 - Every load runs once for {warm} seconds at most to warm up, unmeasured, then {repeats} times, {few} times where

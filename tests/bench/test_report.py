@@ -11,7 +11,7 @@ from bench.store import Part
 
 from bench import report
 
-COUNTS = ("topics", "partitions", "dead_partitions", "rules", "session_s", "sessions_rules")
+COUNTS = ("topics", "partitions", "dead_partitions", "rules", "session_s", "sessions_rules", "znodes", "zk_partitions")
 
 
 def test_every_row_has_its_own_key() -> None:

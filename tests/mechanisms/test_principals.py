@@ -83,7 +83,7 @@ def test_in_zookeeper_mode_it_is_refused_from_generation_3_on(level: str) -> Non
 
 
 @pytest.mark.requirement("F-32")
-@pytest.mark.parametrize("level", ["2.8", "2.7-IV2"])
+@pytest.mark.parametrize("level", ["2.8", "2.8-IV0"])
 def test_before_generation_3_it_is_warned_of_and_does_not_forward(level: str) -> None:
     config = NodeConfig.parse({**IN_ZOOKEEPER_MODE, "inter.broker.protocol.version": level})
     with structlog.testing.capture_logs() as logs:
@@ -91,10 +91,8 @@ def test_before_generation_3_it_is_warned_of_and_does_not_forward(level: str) ->
     (warning,) = [entry["event"] for entry in logs if entry["log_level"] == "warning"]
     assert "principal.builder.class: tests.mechanisms.builders:WithoutSerde has no serialize" in warning
     assert f"before inter.broker.protocol.version is raised from {config.protocol_version}" in warning
-    assert not principals.can_forward
+    assert not config.protocol_version.forwards
     assert principals.of_sasl(CLIENT, "PLAIN", Verified(b"", "alice")).name == "alice"
-    whole = Principals.load(NodeConfig.parse({**IN_ZOOKEEPER_MODE, KEY: TENANTS}))
-    assert whole.can_forward
 
 
 @pytest.mark.parametrize(

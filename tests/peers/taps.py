@@ -169,6 +169,10 @@ class ZooKeeperTap(Tap):
         """Give who reads a new connection."""
         return _ZooKeeperReader(self.operations)
 
+    def forget(self) -> None:
+        """Forget what was."""
+        self.operations.clear()
+
     def writes(self, chroot: str, below: Collection[str]) -> list[Operation]:
         """Give who changed what, of these paths and below."""
         tops = [f"{chroot}{path}" for path in below]
@@ -189,6 +193,10 @@ class KafkaTap(Tap):
     def reader(self) -> _Reader:
         """Give who reads a new connection."""
         return _KafkaReader(self.requests)
+
+    def forget(self) -> None:
+        """Forget what was."""
+        self.requests.clear()
 
 
 class Taps:

@@ -27,7 +27,12 @@ KAFKA, OURS = False, True
 SESSION_MS: Final = 6000
 """So long after a kill -9 a broker is taken for gone."""
 WAIT_S: Final = 90
-_HERE: Final = os.environ.get("BARNABAS_MIXED", "")
+_CHOSEN: Final = {"real": KAFKA, "ours": OURS}.get(os.environ.get("BARNABAS_MIXED", ""))
+
+
+def chosen(make: bool) -> bool:
+    """Give the make that a broker has here: this one, unless all are to be of the other."""
+    return make if _CHOSEN is None else _CHOSEN
 
 
 class ZooKeeperCluster:
@@ -67,7 +72,7 @@ class ZooKeeperCluster:
         }
         self.brokers = [
             self._broker(folder / str(n), n, ours=ours, jaas=jaas, set_acl=set_acl, properties=dict(more))
-            for n, ours in enumerate({"real": [KAFKA], "ours": [OURS]}.get(_HERE, []) * len(makes) or makes)
+            for n, ours in enumerate(map(chosen, makes))
         ]
 
     def __enter__(self) -> Self:

@@ -59,10 +59,15 @@ def test_either_name_of_the_id_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "level"), [("2.7", "2.7-IV2"), ("3.0-IV1", "3.0-IV1"), ("3.9.1", "3.9-IV0"), ("0.10.2", "0.10.2-IV0")]
+    ("text", "level"), [("2.8", "2.8-IV1"), ("3.0-IV1", "3.0-IV1"), ("3.9.1", "3.9-IV0"), ("2.8.2", "2.8-IV1")]
 )
 def test_the_age_of_the_other_brokers(text: str, level: str) -> None:
     assert str(NodeConfig.parse({**GOOD, "inter.broker.protocol.version": text}).protocol_version) == level
+
+
+def test_brokers_that_know_topics_by_name_alone_are_too_old() -> None:
+    with pytest.raises(ConfigError, match=r"inter\.broker\.protocol\.version=2\.7-IV2: topics have ids"):
+        NodeConfig.parse({**GOOD, "inter.broker.protocol.version": "2.7"})
 
 
 def test_the_controller_is_met_where_brokers_meet_unless_it_has_a_listener() -> None:

@@ -31,7 +31,7 @@ STRICT = partial(acls_for, secure=True)
 LIMIT_S = 60
 
 
-def surroundings(layout: Sequence[str], tell: Tell, publish: Publish) -> Surroundings:
+def surroundings(layout: Sequence[str], tell: Tell, publish: Publish, *, answers: bool = False) -> Surroundings:
     """Give what a controller of brokers of 3.9 has at hand."""
     ids = count(1)
     return Surroundings(
@@ -44,6 +44,7 @@ def surroundings(layout: Sequence[str], tell: Tell, publish: Publish) -> Surroun
         new_uuid=lambda: Uuid(next(ids).to_bytes(16, "big")),
         tell=tell,
         publish=publish,
+        answers=answers,
     )
 
 
@@ -58,6 +59,7 @@ class Node:
     told: dict[int, list[ControlRequest]] = field(default_factory=dict)
     controller: ZooKeeperController | None = None
     channels: BrokerChannels | None = None
+    answers: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def publish(self, delta: MetadataDelta) -> None:
@@ -81,7 +83,7 @@ class Node:
         lost = asyncio.Event()
         seat = await Election(self.zk, self.id, STRICT, lambda: 1).holder(lost)
         assert seat.controller_id == self.id
-        around = surroundings(self.layout, self.tell, self.publish)
+        around = surroundings(self.layout, self.tell, self.publish, answers=self.answers)
         self.controller = ZooKeeperController(self.zk, seat, around)
         await self.controller.lead(self.image, lost)
 

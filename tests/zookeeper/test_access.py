@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from barnabas.core.zookeeper.access import NEEDED_FOR_RULES
 from barnabas.core.zookeeper.security import acls_for
 from barnabas.core.zookeeper.values import CREATOR_ALL, OPEN_ACLS, READABLE, Permission, ZnodeAcl
 from barnabas.net.zookeeper.client import ZooKeeperClient
@@ -20,14 +23,25 @@ from barnabas.net.zookeeper.config_keys import NETTY_SOCKET
 from barnabas.server.zookeeper.access import ZooKeeperAccessError, check_access, warn_of_open_znodes
 from barnabas.server.zookeeper.election import Election
 from barnabas.server.zookeeper.layout import make_layout
+from tests.cli.conftest import Barnabas, barnabas
 from tests.kerberos.kdc import REALM, Kdc, by_key_table
 from tests.peers.kafka import TlsFiles
 from tests.peers.zookeeper import SERVICE, Setup, ZooKeeper, four_letters
 from tests.zookeeper.controllers import STRICT
 
+__all__ = ["barnabas"]
 pytestmark = pytest.mark.peer
 
 LOOSE = partial(acls_for, secure=False)
+
+
+async def do_as_told(barnabas: Barnabas, message: str, jaas: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the command that a message ends with, or that it says closes something, logged in by a JAAS file."""
+    command = message.partition(" barnabas ")[2].partition(" closes them")[0]
+    monkeypatch.setenv("KAFKA_OPTS", f"-Djava.security.auth.login.config={jaas}")
+    monkeypatch.chdir(jaas.parent)
+    run = await asyncio.to_thread(barnabas, *shlex.split(command), f"--undo-file={jaas}.undo")
+    assert run.code == 0, run.err
 
 
 async def lay_out(zk: ZooKeeperClient, *, secure: bool = True) -> None:
@@ -52,7 +66,9 @@ async def test_our_own_znodes_open_ones_and_none_at_all_let_us_begin(zookeeper: 
 
 
 @pytest.mark.requirement("H-34")
-async def test_znodes_of_somebody_else_stop_us_until_we_are_granted_rights(zookeeper: ZooKeeper, chroot: str) -> None:
+async def test_znodes_of_somebody_else_stop_us_until_we_are_granted_rights(
+    zookeeper: ZooKeeper, chroot: str, barnabas: Barnabas, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with ZooKeeperClient(zookeeper.settings(chroot=chroot)) as owner:
         await lay_out(owner)
         async with ZooKeeperClient(zookeeper.settings("other", chroot)) as zk:
@@ -62,7 +78,7 @@ async def test_znodes_of_somebody_else_stop_us_until_we_are_granted_rights(zooke
             assert "to ZooKeeper this node is sasl:other, and has no right to go on at /, /brokers/ids" in told
             assert "/controller_epoch" in told
             assert "and 1 more, of sasl:kafka. " in told
-            assert "--zookeeper.acl=secure --grant sasl:other" in told
+            assert f"--zookeeper.acl=secure --zookeeper.connect={zookeeper.connect}{chroot} --grant sasl:other" in told
             for path in ("/", "/brokers/ids", "/brokers/topics", "/controller_epoch", "/config/changes"):
                 await owner.set_acls(path, [CREATOR_ALL, ZnodeAcl(Permission.ALL, "sasl", "other"), READABLE])
             # What is secret says nothing of itself to others.
@@ -70,7 +86,8 @@ async def test_znodes_of_somebody_else_stop_us_until_we_are_granted_rights(zooke
                 ZooKeeperAccessError, match="go on at /config/users, and may not even see whose they are"
             ):
                 await check_access(zk, set_acl=True)
-            await owner.set_acls("/config/users", [CREATOR_ALL, ZnodeAcl(Permission.ALL, "sasl", "other")])
+            jaas = Path(shutil.copy(zookeeper.client_jaas(), tmp_path))
+            await do_as_told(barnabas, told, jaas, monkeypatch)
             await check_access(zk, set_acl=True)
 
 
@@ -82,6 +99,18 @@ async def test_who_may_write_but_not_stand_for_election_is_stopped(zookeeper: Zo
         async with ZooKeeperClient(zookeeper.settings("other", chroot)) as zk:
             with pytest.raises(ZooKeeperAccessError, match="no right to go on at /, of sasl:kafka"):
                 await check_access(zk, set_acl=False)
+
+
+@pytest.mark.requirement("H-34", "A-34")
+async def test_who_keeps_rules_alone_needs_rights_to_these(zookeeper: ZooKeeper, chroot: str) -> None:
+    async with ZooKeeperClient(zookeeper.settings(chroot=chroot)) as owner:
+        await lay_out(owner, secure=False)
+        await owner.set_acls("/brokers/ids", [CREATOR_ALL, READABLE])
+        async with ZooKeeperClient(zookeeper.settings("other", chroot)) as zk:
+            await check_access(zk, set_acl=True, needed=NEEDED_FOR_RULES)
+            await owner.set_acls("/kafka-acl-changes", [CREATOR_ALL, READABLE])
+            with pytest.raises(ZooKeeperAccessError, match=r"go on at /kafka-acl-changes, of sasl:kafka\."):
+                await check_access(zk, set_acl=True, needed=NEEDED_FOR_RULES)
 
 
 @pytest.mark.requirement("H-34")
@@ -144,7 +173,9 @@ def kdc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kdc]:
 
 
 @pytest.mark.requirement("H-34")
-async def test_kerberos_names_with_hosts_are_told_of_before_they_lock_anybody_out(kdc: Kdc, tmp_path: Path) -> None:
+async def test_kerberos_names_with_hosts_are_told_of_before_they_lock_anybody_out(
+    kdc: Kdc, tmp_path: Path, barnabas: Barnabas, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broker(host: str) -> ZooKeeperClient:
         table = kdc.folder / f"kafka%2F{host}.keytab"
         jaas = tmp_path / f"{host}.jaas"
@@ -165,10 +196,11 @@ async def test_kerberos_names_with_hosts_are_told_of_before_they_lock_anybody_ou
             assert f"of sasl:kafka/one.example@{REALM}. " in told
             assert "-Dzookeeper.kerberos.removeHostFromPrincipal=true" in told
             assert "--grant sasl:kafka" in told
-        own.roll(replace(own.setup, short_names=True))
-        async with broker("two.example") as two:
-            with pytest.raises(ZooKeeperAccessError, match=f"is sasl:kafka, .* of sasl:kafka/one.example@{REALM}"):
-                await check_access(two, set_acl=True)
+            await do_as_told(barnabas, told, tmp_path / "one.example.jaas", monkeypatch)
+        await asyncio.to_thread(own.roll, replace(own.setup, short_names=True))
+        async with broker("one.example") as one, broker("two.example") as two:
+            for zk in (one, two):
+                await check_access(zk, set_acl=True)
 
 
 async def _open_topics(zk: ZooKeeperClient, count: int) -> list[str]:
@@ -179,7 +211,9 @@ async def _open_topics(zk: ZooKeeperClient, count: int) -> list[str]:
 
 
 @pytest.mark.requirement("H-35")
-async def test_open_znodes_are_told_of_once_with_what_closes_them(zookeeper: ZooKeeper, chroot: str) -> None:
+async def test_open_znodes_are_told_of_once_with_what_closes_them(
+    zookeeper: ZooKeeper, chroot: str, barnabas: Barnabas, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with ZooKeeperClient(zookeeper.settings(chroot=chroot)) as zk:
         await lay_out(zk)
         with capture_logs() as logs:
@@ -195,6 +229,9 @@ async def test_open_znodes_are_told_of_once_with_what_closes_them(zookeeper: Zoo
         assert warning["log_level"] == "warning"
         assert warning["event"].startswith("5 znodes can be changed by anybody: /config/users/bob, ")
         assert f"--zookeeper.acl=secure --zookeeper.connect={zookeeper.connect}{chroot} closes them" in warning["event"]
+        jaas = Path(shutil.copy(zookeeper.client_jaas(), tmp_path))
+        await do_as_told(barnabas, warning["event"], jaas, monkeypatch)
+        assert (await warn_of_open_znodes(zk)).paths == []
 
 
 def _asked(zookeeper: ZooKeeper, zk: ZooKeeperClient) -> int:

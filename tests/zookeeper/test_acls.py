@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -53,7 +54,7 @@ class Node:
     deltas: list[MetadataDelta] = field(default_factory=list)
 
     async def start(self) -> None:
-        self.acls = ZooKeeperAcls(self.zk, STRICT, self.publish)
+        self.acls = ZooKeeperAcls(self.zk, STRICT, lambda: int(time.time() * 1000), self.publish)
         self.task = asyncio.create_task(self.acls.run())
         async with asyncio.timeout(LIMIT_S):
             await self.acls.caught_up()
@@ -278,6 +279,21 @@ async def test_a_lost_answer_is_looked_into_and_tells_what_was_deleted(
             await wait
             assert node.rules == {rule()}
             await node.stop()
+
+
+@pytest.mark.requirement("A-34")
+async def test_what_was_told_long_ago_is_taken_away(zookeeper: ZooKeeper, chroot: str) -> None:
+    async with nodes(zookeeper, chroot, 1) as [node]:
+        await node.acls.create([rule()])
+        (told,) = await node.zk.children(acls.LITERAL_CHANGES)
+        gone = asyncio.Event()
+        assert await node.zk.exists(f"{acls.LITERAL_CHANGES}/{told}", lambda _: gone.set()) is not None
+        tomorrow = ZooKeeperAcls(node.zk, STRICT, lambda: int((time.time() + 86_400) * 1000), lambda _: None)
+        task = asyncio.create_task(tomorrow.run())
+        async with asyncio.timeout(LIMIT_S):
+            await gone.wait()
+        task.cancel()
+        await asyncio.wait([task])
 
 
 @pytest.mark.requirement("A-34")

@@ -60,9 +60,7 @@ class Broker:
         self.task = asyncio.create_task(self.metadata.run())
         await self.metadata.caught_up()
         listeners = {"INTERNAL": Endpoint(f"b{self.id}", 9092, 0)}
-        await self.metadata.register(
-            lambda: brokers.registration(listeners, rack=None, features={}, timestamp_ms=1)
-        )
+        await self.metadata.register(lambda: brokers.registration(listeners, rack=None, features={}, timestamp_ms=1))
 
     async def stop(self) -> None:
         await self.metadata.stop()

@@ -29,7 +29,7 @@ from barnabas.wire.messages.leader_and_isr import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
-from barnabas.wire.messages.stop_replica import StopReplicaRequest
+from barnabas.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 from barnabas.wire.messages.update_metadata import UpdateMetadataRequest
 from barnabas.wire.records.partition_change_record import PartitionChangeRecord
 from barnabas.wire.records.remove_topic_record import RemoveTopicRecord
@@ -39,15 +39,17 @@ from tests.zookeeper.controllers import LIMIT_S, STRICT, Node, nodes
 
 pytestmark = pytest.mark.peer
 ORDERS = TopicPartition("orders", 0)
+Before = Callable[[Node], Awaitable[None]]
 
 
 @asynccontextmanager
-async def leading(zookeeper: ZooKeeper, chroot: str, before: Callable[[Node], Awaitable[None]] | None = None) -> (
-    AsyncIterator[tuple[Node, Node, Node]]
-):  # fmt: skip
+async def leading(
+    zookeeper: ZooKeeper, chroot: str, before: Before | None = None, *, answers: bool = False
+) -> AsyncIterator[tuple[Node, Node, Node]]:
     """Give three brokers that are there, of which the first one leads. before: done when it does not lead yet."""
     async with nodes(zookeeper, chroot, 1, 2, 3) as [one, two, three]:
         for node in (one, two, three):
+            node.answers = answers
             await node.register()
         if before is not None:
             await before(two)
@@ -418,3 +420,42 @@ def stopped(node: Node, broker: int) -> list[tuple[str, int]]:
         for one in topic.partition_states
         if one.delete_partition
     ]
+
+
+def test_a_topic_goes_only_when_every_broker_has_answered_that_its_log_is_gone(
+    zookeeper: ZooKeeper, chroot: str
+) -> None:
+    async def run() -> None:
+        async with leading(zookeeper, chroot, answers=True) as (one, two, three):
+            await made(two, {0: [2, 3], 1: [3]})
+            await one.until(lambda image: led_by(image) == 2)
+            topic = one.image.topics.by_name["orders"]
+            remove = Decision((VersionedRecord(RemoveTopicRecord(topic_id=topic.id), 0),), None)
+            assert one.controller is not None
+            await one.controller.write(lambda image: remove)
+            (ask_two,) = stops(one, 2)
+            (ask_three,) = stops(one, 3)
+            one.controller.answered(2, ask_two, StopReplicaResponse())
+            failed = StopReplicaPartitionError(
+                topic_name="orders", partition_index=1, error_code=ErrorCode.KAFKA_STORAGE_ERROR
+            )
+            one.controller.answered(3, ask_three, StopReplicaResponse(partition_errors=[failed]))
+            one.controller.answered(3, ask_three, StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+            assert one.controller.is_going("orders")
+            # It is told again when it comes back, with a disk that works.
+            one.told.clear()
+            await three.zk.delete(broker_path(3))
+            await one.until(lambda image: set(image.cluster.brokers) == {1, 2})
+            await three.register()
+            await one.until(lambda image: set(image.cluster.brokers) == {1, 2, 3})
+            assert await two.zk.exists(topics.topic_path("orders")) is not None
+            (again,) = stops(one, 3)
+            one.controller.answered(3, again, StopReplicaResponse())
+            await gone(two, topics.deletion_path("orders"))
+            assert await two.zk.exists(topics.topic_path("orders")) is None
+
+    asyncio.run(run())
+
+
+def stops(node: Node, broker: int) -> list[StopReplicaRequest]:
+    return [request for request in node.told.get(broker, []) if isinstance(request, StopReplicaRequest)]

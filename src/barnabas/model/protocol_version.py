@@ -92,55 +92,19 @@ class ProtocolVersion(IntEnum):
         raise ValueError(f"want a release from {_FIRST.release} to {_LAST.release}, or one of its levels, as 2.7-IV1")
 
     @property
-    def prefixed_rules(self) -> bool:
-        """Its brokers read ACLs on prefixes of names (KIP-290)."""
-        return self >= self.IBP_2_0_IV1
-
-    @property
-    def finalizes_features(self) -> bool:
-        """Its controller keeps the finalized features in `/feature` (KIP-584)."""
-        return self >= self.IBP_2_7_IV0
-
-    @property
-    def truncates_on_fetch(self) -> bool:
-        """Its followers are told by fetches where their logs divide from the leader's (KIP-595)."""
-        return self >= self.IBP_2_7_IV1
-
-    @property
-    def alters_partitions(self) -> bool:
-        """Its leaders ask the controller for another ISR by AlterPartition; older ones write the state's znode
-        themselves, and a znode below `/isr_change_notification` (KIP-497)."""
-        return self >= self.IBP_2_7_IV2
-
-    @property
     def topic_ids(self) -> bool:
-        """Its controller gives topics ids (KIP-516)."""
+        """Its controller gives topics ids (KIP-516), by which they are known here."""
         return self >= self.IBP_2_8_IV0
 
     @property
     def forwards(self) -> bool:
-        """Its brokers forward what changes the cluster to the controller, as KIP-590 has it from 2.8 on; older ones
-        write znodes themselves (F-42).
+        """Its brokers forward what changes the cluster to the controller; older ones write znodes themselves (F-42).
 
-        Apache Kafka 3.9.1 forwards only while it migrates to KRaft, never in ZooKeeper mode for good, and its
-        controller closes connections on which an Envelope comes. So a forwarded request wants a controller of ours.
+        KIP-590 leaves the level open, and wants principals that can be serialized from 3.0 on: the same step. Apache
+        Kafka 3.9.1 forwards only while it migrates to KRaft, never in ZooKeeper mode for good, and its controller
+        closes connections on which an Envelope comes. So a forwarded request wants a controller of ours.
         """
-        return self >= self.IBP_2_8_IV0
-
-    @property
-    def wants_serializable_principals(self) -> bool:
-        """A principal builder that cannot serialize is refused rather than warned of, as KIP-590 has it (F-32)."""
         return self >= self.IBP_3_0_IV0
-
-    @property
-    def allocates_producer_ids(self) -> bool:
-        """Its brokers ask the controller for producer ids; older ones write their znode themselves (KIP-730)."""
-        return self >= self.IBP_3_0_IV0
-
-    @property
-    def leader_recovery(self) -> bool:
-        """States say whether a leader was elected uncleanly and still recovers (KIP-704)."""
-        return self >= self.IBP_3_2_IV0
 
 
 _FIRST: Final = ProtocolVersion.IBP_0_8_0

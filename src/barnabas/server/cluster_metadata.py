@@ -54,8 +54,20 @@ class ClusterMetadata(Protocol):
         ...
 
 
-class DecidingController(Protocol):
-    """The controller of this process."""
+class MetadataWriter(Protocol):
+    """Who changes metadata by decisions."""
+
+    async def write(self, decide: Callable[[MetadataImage], Decision[R]]) -> R:
+        """Decide on the newest metadata, write what was decided, and give its response when that is committed.
+
+        Raises what `decide` raises; ApiError NOT_CONTROLLER when this node may not, or ceases to be allowed to before
+        the commit: then it is not known whether the change will hold.
+        """
+        ...
+
+
+class DecidingController(MetadataWriter, Protocol):
+    """The controller of this process, while it is the active one."""
 
     @property
     def is_active(self) -> bool:
@@ -65,12 +77,4 @@ class DecidingController(Protocol):
     @property
     def image(self) -> MetadataImage:
         """The newest metadata, committed or not: what decisions see."""
-        ...
-
-    async def write(self, decide: Callable[[MetadataImage], Decision[R]]) -> R:
-        """Decide on the newest metadata, write what was decided, and give its response when that is committed.
-
-        Raises what `decide` raises; ApiError NOT_CONTROLLER when this node is not the active controller, or ceases to
-        be before the commit: then it is not known whether the change will hold.
-        """
         ...

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from barnabas.core.metadata.token_secrets import TokenSecrets
     from barnabas.core.zookeeper.control_requests import ControlRequest
     from barnabas.model.ports import Clock
+    from barnabas.server.acl_stores import AclStore
     from barnabas.server.authorization import Authz
     from barnabas.server.authorizers import RequestAuthorizer
     from barnabas.server.broker_sessions import BrokerSessions
     from barnabas.server.cluster_changes import ClusterChanges
-    from barnabas.server.cluster_metadata import DecidingController
+    from barnabas.server.cluster_metadata import DecidingController, MetadataWriter
     from barnabas.server.config import NodeConfig
     from barnabas.server.forwarding.controller_channel import ControllerChannel
     from barnabas.server.groups.group_coordinator import GroupCoordinator
@@ -92,8 +93,18 @@ class Services(Protocol):
         ...
 
     @property
+    def acl_store(self) -> AclStore:
+        """Give where the authorizer's rules are kept."""
+        ...
+
+    @property
     def controller(self) -> DecidingController:
         """Give the controller of this process."""
+        ...
+
+    @property
+    def entities(self) -> MetadataWriter:
+        """Give who changes configs, quotas, users and tokens on this node."""
         ...
 
     @property

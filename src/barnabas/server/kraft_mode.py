@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.model.features import KRAFT_VERSION, SUPPORTED_FEATURES
+from barnabas.server.acl_stores import MetadataAcls
 from barnabas.server.broker_lifecycle import BrokerLifecycle
 from barnabas.server.broker_sessions import BrokerSessions
 from barnabas.server.cluster_changes import ClusterChanges
@@ -22,10 +23,12 @@ from barnabas.server.metadata_replica import MetadataReplica
 from barnabas.server.publishers import Publisher
 from barnabas.server.raft.metrics import publish_raft_metrics
 from barnabas.server.router import Router
+from barnabas.server.rules_in_zookeeper import rules_in_zookeeper
 from barnabas.wire.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.core.zookeeper.control_requests import ControlRequest
+    from barnabas.server.acl_stores import AclStore
     from barnabas.server.broker import Broker
     from barnabas.server.forwarding.channel import ForwardingChannel
     from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
@@ -47,6 +50,8 @@ class KRaftMode:
     def __init__(self, node: Node, fs: FileSystem | None) -> None:
         self._node = node
         config = node.config
+        self._rules = rules_in_zookeeper(node)
+        self.acl_store: AclStore = self._rules or MetadataAcls(node)
         self.controller_router: Router | None = None
         self._registrar: ControllerRegistrar | None = None
         if not config.is_controller:
@@ -65,11 +70,20 @@ class KRaftMode:
         log_dirs.acquire(node_id=self._node.config.node_id)
         properties = log_dirs.online[0].properties
         assert properties is not None
+        if self._rules is not None:
+            await self._rules.start(self._node)
         return properties.cluster_id
 
     async def opened(self) -> None:
         """Wait until the metadata log is open, and publish what is measured there."""
         publish_raft_metrics(self._node.metrics.registry, await self.metadata.opened())
+
+    def follow_rules(self, publisher: Publisher) -> bool:
+        """Have `publisher` told of the rules that `AclAuthorizer` keeps in ZooKeeper (KIP-801)."""
+        if self._rules is None:
+            return False
+        self._rules.publisher = publisher
+        return True
 
     def publishers(self) -> Sequence[Publisher]:
         """Give those who follow the metadata on behalf of the mode."""
@@ -95,11 +109,18 @@ class KRaftMode:
             self._node.watch(self.changes.run(self.controller), "cluster changes")
 
     async def close(self) -> None:
-        """Let go of what the controller was given to ask."""
+        """Let go of what the controller was given to ask, and of rules that are kept elsewhere."""
+        if self._rules is not None:
+            await self._rules.close()
         if self._node.config.is_controller:
             self.changes.policies.close()
 
     # -- what others ask for
+
+    @property
+    def entities(self) -> Controller:
+        """Give who changes configs, quotas, users and tokens: the controller, as it does everything."""
+        return self.controller
 
     @property
     def replica(self) -> RaftDriver:

@@ -13,9 +13,10 @@ from barnabas.model.config import ConfigError
 if TYPE_CHECKING:
     from barnabas.core.zookeeper.control_requests import ControlRequest
     from barnabas.model.uuid import Uuid
+    from barnabas.server.acl_stores import AclStore
     from barnabas.server.broker import Broker
     from barnabas.server.cluster_changes import ClusterChanges
-    from barnabas.server.cluster_metadata import ClusterMetadata, DecidingController
+    from barnabas.server.cluster_metadata import ClusterMetadata, DecidingController, MetadataWriter
     from barnabas.server.config import Endpoint
     from barnabas.server.context import SupportedFeature
     from barnabas.server.forwarding.channel import ForwardingChannel
@@ -81,6 +82,16 @@ class Mode(Protocol):
         ...
 
     @property
+    def acl_store(self) -> AclStore:
+        """Where the authorizer's rules are kept."""
+        ...
+
+    @property
+    def entities(self) -> MetadataWriter:
+        """Who changes configs, quotas, users and tokens here; AttributeError where nobody may."""
+        ...
+
+    @property
     def controller_router(self) -> Router | None:
         """What the controller in this process serves; None where none can be."""
         ...
@@ -96,6 +107,10 @@ class Mode(Protocol):
 
     async def opened(self) -> None:
         """Wait until the metadata begins to come."""
+        ...
+
+    def follow_rules(self, publisher: Publisher) -> bool:
+        """Have `publisher` told of the rules by itself, where they are not in the metadata; false where they are."""
         ...
 
     def publishers(self) -> Sequence[Publisher]:

@@ -60,9 +60,10 @@ from barnabas.storage.meta_properties import MetaPropertiesError
 if TYPE_CHECKING:
     from barnabas.core.zookeeper.control_requests import ControlRequest
     from barnabas.net.metrics_http import MetricsServer
+    from barnabas.server.acl_stores import AclStore
     from barnabas.server.broker_sessions import BrokerSessions
     from barnabas.server.cluster_changes import ClusterChanges
-    from barnabas.server.cluster_metadata import DecidingController
+    from barnabas.server.cluster_metadata import DecidingController, MetadataWriter
     from barnabas.server.context import RequestContext
     from barnabas.server.groups.group_coordinator import GroupCoordinator
     from barnabas.server.producer_ids import ProducerIds
@@ -141,8 +142,10 @@ class Node:
         self._acls = AclPublisher(config, self._own)
         self._configs = ConfigPublisher(config, self.log_dirs, self._reconfigured)
         self._departures = Departures(self.clock, config["broker.session.timeout.ms"])
-        self._publishers: list[Publisher] = [self._acls, self._configs, self._departures]
         self.mode = mode_of(self, fs)
+        self._publishers: list[Publisher] = [self._configs, self._departures]
+        if not self.mode.follow_rules(self._acls):
+            self._publishers.insert(0, self._acls)
         self.metadata = self.mode.metadata
         self.controller_router: Router | None = self.mode.controller_router
         local = LocalChannel(self, self.controller_router) if self.controller_router is not None else None
@@ -171,9 +174,19 @@ class Node:
         return self._image
 
     @property
+    def acl_store(self) -> AclStore:
+        """Give where the authorizer's rules are kept."""
+        return self.mode.acl_store
+
+    @property
     def controller(self) -> DecidingController:
         """Give the controller of this process."""
         return self.mode.controller
+
+    @property
+    def entities(self) -> MetadataWriter:
+        """Give who changes configs, quotas, users and tokens here."""
+        return self.mode.entities
 
     @property
     def changes(self) -> ClusterChanges:

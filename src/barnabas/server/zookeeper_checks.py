@@ -23,6 +23,11 @@ def check(config: NodeConfig) -> None:
             "controller.listener.names is set, and no listener is the controllers' in ZooKeeper mode: take it out, or "
             "set process.roles for KRaft"
         )
+    if not config.protocol_version.topic_ids:
+        raise ConfigError(
+            f"inter.broker.protocol.version={config.protocol_version}: topics have ids here, which came with 2.8; "
+            "raise it on all brokers of the cluster before one of these is among them"
+        )
     _check_authorizer(config)
     _check_listeners(config)
 

@@ -212,3 +212,16 @@ def test_a_controller_that_was_replaced_is_refused() -> None:
         with pytest.raises(ApiError) as refused:
             check_sender(request, *epochs)
         assert refused.value.code == code
+
+
+def test_who_lives_is_told_before_who_leads() -> None:
+    cluster = Cluster()
+    cluster.change([broker(1, 1), VersionedRecord(TopicRecord(name="t", topic_id=topic_id(1)), 0)])
+    cluster.change([partition(topic_id(1), 0, [1, 2])])
+    told = cluster.change([broker(2, 2)])
+    for broker_id in (1, 2):
+        first = told[broker_id][0]
+        assert isinstance(first, UpdateMetadataRequest)
+        assert {one.id for one in first.live_brokers} == {1, 2}
+        assert first.topic_states == []
+    assert [type(request) for request in told[2][1:]] == [LeaderAndIsrRequest, UpdateMetadataRequest]

@@ -1,4 +1,4 @@
-"""The two lists of APIs, against the folder they list."""
+"""The lists of APIs, against the folder they list."""
 
 from __future__ import annotations
 
@@ -7,17 +7,25 @@ from pkgutil import iter_modules
 import pytest
 
 from barnabas.server import handlers
-from barnabas.server.handlers import BROKER, CONTROLLER
+from barnabas.server.handlers import BROKER, CONTROLLER, ZOOKEEPER, ZOOKEEPER_CONTROLLER
 from barnabas.server.router import Router
 from barnabas.wire.api_keys import API_KEYS
 
 
 def test_every_module_of_the_folder_is_listed() -> None:
     modules = {m.name for m in iter_modules(handlers.__path__)}
-    assert modules == {listed.rpartition(":")[2] for listed in (*BROKER, *CONTROLLER)}
+    assert modules == {listed.rpartition(":")[2] for listed in (*BROKER, *CONTROLLER, *ZOOKEEPER)}
 
 
-@pytest.mark.parametrize(("listed", "listener"), [(BROKER, "broker"), (CONTROLLER, "controller")])
+@pytest.mark.parametrize(
+    ("listed", "listener"),
+    [
+        (BROKER, "broker"),
+        (CONTROLLER, "controller"),
+        (ZOOKEEPER, "broker"),
+        (ZOOKEEPER_CONTROLLER, "broker"),
+    ],
+)
 def test_every_module_listed_handles_the_api_it_is_called_as(listed: tuple[str, ...], listener: str) -> None:
     router = Router(listed, listener=listener)
     for row in router.rows:

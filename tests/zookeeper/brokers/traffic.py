@@ -31,6 +31,7 @@ class Traffic:
         self._read: dict[int, dict[int, bytes]] = defaultdict(dict)
         self._changed = threading.Condition()
         self._failure: object = None
+        self._given_up = False
         self._no_more = threading.Event()
         self._leave = threading.Event()
         self._threads = [
@@ -47,6 +48,7 @@ class Traffic:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        self._given_up = kind is not None
         self._no_more.set()
         try:
             self._threads[0].join()
@@ -104,7 +106,7 @@ class Traffic:
                 producer.produce(self._topic.topic, value, partition=partition, on_delivery=self._delivered)
             number += 1
             producer.poll(_PACE_S)
-        if left := producer.flush(_WAIT_S):
+        if left := producer.flush(0 if self._given_up else _WAIT_S):
             self._tell(f"{left} records are neither acknowledged nor refused")
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

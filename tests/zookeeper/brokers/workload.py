@@ -95,11 +95,9 @@ async def quotas(admin: Admin) -> None:
 
 async def users(admin: Admin) -> None:
     """Make users, and one less."""
-    made = [ScramUpsertion(name, mechanism, Password("pw")) for name, mechanism in (
-        ("al ice", "SCRAM-SHA-256"), ("bob", "SCRAM-SHA-512"), ("carol", "SCRAM-SHA-512"),
-    )]  # fmt: skip
-    assert not any((await admin.alter_scram(made)).values())
-    assert not any((await admin.alter_scram((), [ScramDeletion("carol", "SCRAM-SHA-512")])).values())
+    for name, mechanism in (("al ice", "SCRAM-SHA-256"), ("bob", "SCRAM-SHA-512"), ("carol", "SCRAM-SHA-512")):
+        assert await admin.alter_scram([ScramUpsertion(name, mechanism, Password("pw"))]) == {name: None}
+    assert await admin.alter_scram((), [ScramDeletion("carol", "SCRAM-SHA-512")]) == {"carol": None}
 
 
 def rule(kind: ResourceType, name: str, pattern: PatternType = PatternType.LITERAL, who: str = "alice") -> AclBinding:

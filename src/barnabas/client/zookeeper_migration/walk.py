@@ -53,12 +53,12 @@ async def _read(zk: ZooKeeperClient, paths: Iterable[str], counted: Counted, *, 
                 counted(1)
                 if below and stat.children:
                     parents.append(path)
-            elif not _left_out(found):
+            elif _is_refused(found):
                 seen.refused.append(path)
         for path, names in zip(parents, await zk.children_of(parents), strict=True):
             if not isinstance(names, ZooKeeperError):
                 next_level.extend(child(path, name) for name in names)
-            elif not _left_out(names):
+            elif _is_refused(names):
                 seen.refused.append(path)
 
     async with Lanes(zk) as lanes:
@@ -68,11 +68,11 @@ async def _read(zk: ZooKeeperClient, paths: Iterable[str], counted: Counted, *, 
     return seen
 
 
-def _left_out(error: ZooKeeperError) -> bool:
-    """Say that a znode is not there; False when it may not be read, and any other error is raised."""
-    if isinstance(error, NoNodeError | NoAuthError):
-        return isinstance(error, NoNodeError)
-    raise error
+def _is_refused(error: ZooKeeperError) -> bool:
+    """Say that a znode may not be read; False when it is not there, and any other error is raised."""
+    if not isinstance(error, NoNodeError | NoAuthError):
+        raise error
+    return isinstance(error, NoAuthError)
 
 
 async def each(first: Iterable[T], work: Callable[[T], Awaitable[Iterable[T]]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -29,28 +29,14 @@ RULES_A_STEP: Final = 2_000
 """About a millisecond's worth."""
 
 
-def refused_acl(binding: AclBinding) -> ApiError | None:
-    """Say why this cannot be a rule (INVALID_REQUEST); None when it can."""
-    why = _wrong_resource(binding.pattern) or _wrong_grant(binding)
-    return None if why is None else ApiError(ErrorCode.INVALID_REQUEST, why)
-
-
-def create_acls(
-    image: AclsImage,
-    wanted: Sequence[AclBinding],
-    new_uuid: NewUuid,
-    refused: Callable[[AclBinding], ApiError | None] = refused_acl,
-) -> Decision[list[ApiError | None]]:
-    """Add the rules that are not there yet; the answer says of each, in order, why not. A rule that exists is fine.
-
-    refused: says why something cannot be a rule.
-    """
+def create_acls(image: AclsImage, wanted: Sequence[AclBinding], new_uuid: NewUuid) -> Decision[list[ApiError | None]]:
+    """Add the rules that are not there yet; the answer says of each, in order, why not. A rule that exists is fine."""
     records: list[VersionedRecord] = []
     results: list[ApiError | None] = []
     made: set[AclBinding] = set()
     taken: set[Uuid] = set()
     for binding in wanted:
-        refusal = refused(binding)
+        refusal = refused_acl(binding)
         results.append(refusal)
         if refusal is None and binding not in image.ids and binding not in made:
             acl_id = new_uuid()
@@ -60,6 +46,12 @@ def create_acls(
             made.add(binding)
             records.append(acl_record(acl_id, binding))
     return Decision(check_batch(records), results)
+
+
+def refused_acl(binding: AclBinding) -> ApiError | None:
+    """Say why this cannot be a rule (INVALID_REQUEST); None when it can."""
+    why = _wrong_resource(binding.pattern) or _wrong_grant(binding)
+    return None if why is None else ApiError(ErrorCode.INVALID_REQUEST, why)
 
 
 def _wrong_resource(pattern: ResourcePattern) -> str | None:

@@ -11,6 +11,7 @@ from barnabas.core.zookeeper.migration_checks import names_host
 from barnabas.core.zookeeper.paths import ROOT
 from barnabas.core.zookeeper.security import holders, rights
 from barnabas.core.zookeeper.values import Permission, ZnodeId
+from barnabas.core.zookeeper.znodes import acls
 
 NEEDED: Final[Mapping[str, Permission]] = {
     ROOT: Permission.CREATE,
@@ -21,6 +22,13 @@ NEEDED: Final[Mapping[str, Permission]] = {
     "/config/users": Permission.READ,
 }
 """What a broker does in its first minute, and where: it registers, stands for election, reads what is secret."""
+NEEDED_FOR_RULES: Final[Mapping[str, Permission]] = {
+    f"{acls.LITERAL}/Topic": Permission.CREATE,
+    f"{acls.PREFIXED}/Topic": Permission.CREATE,
+    acls.LITERAL_CHANGES: Permission.CREATE,
+    acls.EXTENDED_CHANGES: Permission.CREATE,
+}
+"""What a node does that keeps nothing there but rules."""
 TOOL: Final = "barnabas zookeeper-security-migration --zookeeper.acl=secure"
 """What closes open znodes, and what gives rights to others."""
 _NAMED: Final = 5
@@ -32,19 +40,22 @@ _LOG_IN: Final = (
 )
 
 
-def out_of_bounds(ours: Sequence[ZnodeId], found: Iterable[Znode]) -> list[Znode]:
-    """Give those of the znodes in `NEEDED` that do not allow these ids what a broker does there."""
-    return [one for one in found if NEEDED[one.path] & ~rights(ours, one.acls)]
+def out_of_bounds(ours: Sequence[ZnodeId], found: Iterable[Znode], needed: Mapping[str, Permission]) -> list[Znode]:
+    """Give those of the znodes that do not allow these ids what is needed there."""
+    return [one for one in found if needed[one.path] & ~rights(ours, one.acls)]
 
 
-def locked_out(ours: Sequence[ZnodeId], refusing: Sequence[Znode], unreadable: Sequence[str]) -> str:
-    """Say who we are, whose the znodes are that refuse us, and what to do. unreadable: paths that tell us nothing."""
+def locked_out(ours: Sequence[ZnodeId], refusing: Sequence[Znode], unreadable: Sequence[str], connect: str) -> str:
+    """Say who we are, whose the znodes are that refuse us, and what to do.
+
+    unreadable: paths that tell us nothing; connect: `zookeeper.connect`.
+    """
     paths = [*(one.path for one in refusing), *unreadable]
     owners = sorted({who for one in refusing for who in holders(one.acls)})
     theirs = f", of {_listed(owners)}" if owners else ", and may not even see whose they are"
     return (
         f"to ZooKeeper this node is {who_text(ours)}, and has no right to go on at {_listed(paths)}{theirs}. "
-        f"{_remedy(ours, owners)}"
+        f"{_remedy(ours, owners, f'{TOOL} --zookeeper.connect={connect}')}"
     )
 
 
@@ -70,7 +81,7 @@ def who_text(ours: Sequence[ZnodeId]) -> str:
     return " and ".join(map(str, ours)) or "nobody"
 
 
-def _remedy(ours: Sequence[ZnodeId], owners: Sequence[ZnodeId]) -> str:
+def _remedy(ours: Sequence[ZnodeId], owners: Sequence[ZnodeId], tool: str) -> str:
     if not ours:
         return f"Log in as the brokers do: {_LOG_IN}"
     whole = [who for who in (*ours, *owners) if names_host(who)]
@@ -79,11 +90,11 @@ def _remedy(ours: Sequence[ZnodeId], owners: Sequence[ZnodeId]) -> str:
         return (
             "Kerberos names with a host or a realm make each broker somebody else: start each server of ZooKeeper with "
             f"{_STRIP}. Before, as who owns the znodes or as ZooKeeper's super user, give them to the name that "
-            f"remains: {TOOL} --grant {quote(short)}"
+            f"remains: {tool} --grant {quote(short)}"
         )
     return (
         "Log in as the brokers do (the section 'Client' of the JAAS file), or have who owns them give rights to this "
-        f"name too: {TOOL} {' '.join(f'--grant {quote(str(who))}' for who in ours)}"
+        f"name too: {tool} {' '.join(f'--grant {quote(str(who))}' for who in ours)}"
     )
 
 

@@ -1,12 +1,13 @@
 """What a controller in ZooKeeper mode tells brokers of a change: LeaderAndIsr, UpdateMetadata and StopReplica.
 
 Replicas hear who leads their partitions, everybody hears what clients are told, and who is no replica any more is told
-to stop. A broker that has just come hears everything. Topics go by name and id, as since Kafka 2.8.
+to stop. A broker that has just come hears everything. Who lives is told first: a broker follows only a leader that it
+knows to live. Topics go by name and id, as since Kafka 2.8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -53,32 +54,28 @@ def requests(delta: MetadataDelta, controller: ControllerIdentity) -> dict[int, 
     stops: dict[int, _Partitions] = {}
     told = _Partitions()
     leaving = _leaving(delta)
+    came = {i for i in delta.brokers if i in live and _epoch(delta.before.cluster, i) != live[i].epoch}
     for topic, number, before, after in _touched(delta):
         if after is None:
             for replica in before.replicas if before is not None else ():
                 stops.setdefault(replica, _Partitions()).add(topic, _stop(number, DURING_DELETE))
             told.add(topic, _going(number, before, controller.epoch))
             continue
-        there = _there(delta, before, after)
-        for is_new in (False, True):
-            replicas = [replica for replica in after.replicas if (replica not in there) is is_new]
-            state = _leader_state(topic, number, after, controller.epoch, is_new=is_new) if replicas else None
-            for replica in replicas:
-                leaders.setdefault(replica, _Partitions()).add(topic, state)
+        replicas = [replica for replica in after.replicas if replica not in came]
+        _add_states(leaders, replicas, (topic, number, after), _there(delta, before, after), controller.epoch)
         for replica in set(before.replicas if before is not None else ()) - set(after.replicas):
             stops.setdefault(replica, _Partitions()).add(topic, _stop(number, after.leader_epoch))
         for replica in leaving.intersection(after.replicas) - {after.leader}:
             stops.setdefault(replica, _Partitions()).add(topic, _stop(number, after.leader_epoch, deletes=False))
         told.add(topic, _told_state(number, after, cluster, controller.epoch))
-    came = {i for i in delta.brokers if i in live and _epoch(delta.before.cluster, i) != live[i].epoch}
     found: dict[int, list[ControlRequest]] = {}
-    everything = _everything(delta, controller.epoch) if came else told
+    everything = _everything(delta, came, leaders, controller.epoch) if came else told
     for broker in live.values():
-        mine = _all_of(delta, broker.id, controller.epoch) if broker.id in came else leaders.get(broker.id)
-        tells = bool(told.by_topic or delta.brokers)
+        mine, states = leaders.get(broker.id), everything if broker.id in came else told
         found[broker.id] = [
-            *([_leader_and_isr(mine, broker, live, controller)] if mine is not None and mine.by_topic else []),
-            *([_update(everything if broker.id in came else told, broker, live, controller)] if tells else []),
+            *([_update(_Partitions(), broker, live, controller)] if delta.brokers else []),
+            *([_leader_and_isr(mine, broker, live, controller)] if mine is not None else []),
+            *([_update(states, broker, live, controller)] if states.by_topic else []),
             *([_stops(stops[broker.id], broker, controller)] if broker.id in stops else []),
         ]
     return {broker_id: asked for broker_id, asked in found.items() if asked}
@@ -119,22 +116,35 @@ def _epoch(cluster: ClusterImage, broker_id: int) -> int | None:
     return None if broker is None or broker.fenced else broker.epoch
 
 
-def _everything(delta: MetadataDelta, epoch: int) -> _Partitions:
+def _everything(
+    delta: MetadataDelta, came: Collection[int], leaders: dict[int, _Partitions], epoch: int
+) -> _Partitions:
+    """Give what those who come hear of all partitions, and add what they hear of those that they have replicas of."""
     found = _Partitions()
     for topic, number, partition in _all(delta):
         found.add(topic, _told_state(number, partition, delta.after.cluster, epoch))
-    return found
-
-
-def _all_of(delta: MetadataDelta, broker_id: int, epoch: int) -> _Partitions:
-    found = _Partitions()
-    for topic, number, partition in _all(delta):
-        if broker_id in partition.replicas:
+        replicas = [replica for replica in partition.replicas if replica in came]
+        if replicas:
             was = delta.before.topics.by_id.get(topic.id)
             there = _there(delta, None if was is None else was.partitions.get(number), partition)
-            is_new = broker_id not in there
-            found.add(topic, _leader_state(topic, number, partition, epoch, is_new=is_new))
+            _add_states(leaders, replicas, (topic, number, partition), there, epoch)
     return found
+
+
+def _add_states(
+    leaders: dict[int, _Partitions],
+    replicas: Collection[int],
+    place: tuple[TopicImage, int, PartitionRegistration],
+    there: Collection[int],
+    epoch: int,
+) -> None:
+    """Add who leads a partition to what some of its replicas are told. there: those that are not new."""
+    for is_new in (False, True):
+        some = [replica for replica in replicas if (replica not in there) is is_new]
+        if some:
+            state = _leader_state(*place, epoch, is_new=is_new)
+            for replica in some:
+                leaders.setdefault(replica, _Partitions()).add(place[0], state)
 
 
 def _all(delta: MetadataDelta) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:

@@ -62,6 +62,11 @@ def zookeeper_settings(
     return ZooKeeperSettings(servers, chroot, session_ms, values[CONNECTION_TIMEOUT] or session_ms, login, tls)
 
 
+def sets_acls(properties: Mapping[str, str]) -> bool:
+    """Give `zookeeper.set.acl`: whether znodes that we make are ours alone to change."""
+    return bool(ZOOKEEPER_KEYS.parse({SET_ACL: properties[SET_ACL]} if SET_ACL in properties else {}).values[SET_ACL])
+
+
 def _values(properties: Mapping[str, str], system: Mapping[str, str]) -> dict[str, Any]:
     given = {key: system[name] for key, name in SYSTEM_NAMES.items() if name in system}
     if HOST_CHECK in system:

@@ -32,7 +32,7 @@ KEYS: Final = (
         ConfigType.STRING,
         str(LATEST_PROTOCOL_VERSION),
         "The oldest release whose brokers this cluster may still have. Raise it when all brokers run the new program; "
-        "from 2.8 on brokers forward changes to the controller (KIP-590).",
+        "from 3.0 on brokers forward changes to the controller (KIP-590).",
         validator=_protocol_version,
     ),
     ConfigKey(

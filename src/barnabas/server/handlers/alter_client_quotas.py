@@ -28,7 +28,7 @@ async def alter_client_quotas(req: AlterClientQuotasRequest, ctx: RequestContext
     alterations = [_alteration(entry) for entry in req.entries]
     names = {name for alteration in alterations for kind, name in alteration.entity if kind == IP and name}
     hosts = {name for name in names if await _resolves(name)}
-    results = await ctx.node.controller.write(
+    results = await ctx.node.entities.write(
         lambda image: decide(image.client_quotas, alterations, hosts.__contains__, validate_only=req.validate_only)
     )
     entries = [

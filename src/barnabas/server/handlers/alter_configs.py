@@ -35,7 +35,7 @@ async def alter_configs(req: AlterConfigsRequest, ctx: RequestContext) -> AlterC
         if place not in refused
     }
     schema = ctx.node.changes.schema
-    results = await ctx.node.controller.write(
+    results = await ctx.node.entities.write(
         lambda image: decide(
             image, wanted, schema, validate_only=req.validate_only, forwarded=ctx.forwarded_by is not None
         )

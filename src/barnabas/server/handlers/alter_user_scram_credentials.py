@@ -21,6 +21,6 @@ async def alter_user_scram_credentials(
     req: AlterUserScramCredentialsRequest, ctx: RequestContext
 ) -> AlterUserScramCredentialsResponse:
     """Set and remove credentials."""
-    response = await ctx.node.controller.write(lambda image: alter_credentials(image.scram, req, image.levels))
+    response = await ctx.node.entities.write(lambda image: alter_credentials(image.scram, req, image.levels))
     response.throttle_time_ms = ctx.throttle_ms
     return response

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.core.metadata.acl_changes import create_acls as decide
-from barnabas.core.metadata.acl_changes import refused_acl
 from barnabas.model.acl import (
     AclBinding,
     AclOperation,
@@ -36,9 +32,7 @@ async def create_acls(req: CreateAclsRequest, ctx: RequestContext) -> CreateAcls
     if not ctx.node.keeps_acls():
         raise ApiError(ErrorCode.SECURITY_DISABLED, "no authorizer keeps ACLs here: set authorizer.class.name")
     bindings = [_binding(creation) for creation in req.creations]
-    new_uuid = ctx.node.changes.plans.new_uuid
-    refused = _refused_in_zookeeper(ctx) if ctx.node.config.is_zookeeper_mode else refused_acl
-    results = await ctx.node.controller.write(lambda image: decide(image.acls, bindings, new_uuid, refused))
+    results = await ctx.node.acl_store.create(bindings)
     return CreateAclsResponse(
         results=[
             AclCreationResult(error_message=None)
@@ -48,12 +42,6 @@ async def create_acls(req: CreateAclsRequest, ctx: RequestContext) -> CreateAcls
         ],
         throttle_time_ms=ctx.throttle_ms,
     )
-
-
-def _refused_in_zookeeper(ctx: RequestContext) -> Callable[[AclBinding], ApiError | None]:
-    from barnabas.core.zookeeper.znodes.acl_changes import refused_rule  # of no use to a node with a metadata log
-
-    return partial(refused_rule, prefixes=ctx.node.config.protocol_version.prefixed_rules)
 
 
 def _binding(creation: AclCreation) -> AclBinding:

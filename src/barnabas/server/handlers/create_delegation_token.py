@@ -44,4 +44,4 @@ async def _created(req: CreateDelegationTokenRequest, ctx: RequestContext) -> Cr
         forwarded: CreateDelegationTokenResponse = await ctx.node.channel.call(req, ctx.version, on_behalf=ctx)
         return forwarded
     rules, now_ms = ctx.node.changes.token_rules, ctx.node.clock.now_ms()
-    return await ctx.node.controller.write(lambda image: create_token(rules, image.levels, req, requester, now_ms))
+    return await ctx.node.entities.write(lambda image: create_token(rules, image.levels, req, requester, now_ms))

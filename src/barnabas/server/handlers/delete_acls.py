@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
-from barnabas.core.metadata.acl_changes import AclSearch, FilterResult
-from barnabas.core.metadata.acl_changes import delete_acls as decide
+from barnabas.core.metadata.acl_changes import FilterResult
 from barnabas.model.acl import (
     AclBinding,
     AclBindingFilter,
@@ -32,14 +30,11 @@ if TYPE_CHECKING:
 
 @handles(DeleteAclsRequest, authz=on_cluster(AclOperation.ALTER))
 async def delete_acls(req: DeleteAclsRequest, ctx: RequestContext) -> DeleteAclsResponse:
-    """Remove the rules that the filters match; looking for them among many thousands holds up nobody."""
+    """Remove the rules that the filters match."""
     if not ctx.node.keeps_acls():
         raise ApiError(ErrorCode.SECURITY_DISABLED, "no authorizer keeps ACLs here: set authorizer.class.name")
     filters = [_filter(wanted) for wanted in req.filters]
-    search = AclSearch(ctx.node.controller.image.acls, filters)
-    for _ in search.steps():
-        await asyncio.sleep(0)
-    results = await ctx.node.controller.write(lambda image: decide(image.acls, search))
+    results = await ctx.node.acl_store.delete(filters)
     return DeleteAclsResponse(filter_results=[_result(result) for result in results], throttle_time_ms=ctx.throttle_ms)
 
 

@@ -40,7 +40,7 @@ async def describe_acls(request: DescribeAclsRequest, ctx: RequestContext) -> De
     if refusal is not None:
         raise refusal
     found = []
-    for some in looked_through(ctx.node.image().acls, wanted):
+    for some in looked_through(ctx.node.acl_store.known(), wanted):
         found += some
         await asyncio.sleep(0)
     covered: dict[ResourcePattern, list[AclDescription]] = {}

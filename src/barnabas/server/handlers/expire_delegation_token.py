@@ -25,6 +25,6 @@ async def expire_delegation_token(req: ExpireDelegationTokenRequest, ctx: Reques
     if not at_controller(ctx):
         return await ctx.node.channel.call(req, ctx.version, on_behalf=ctx)
     rules, who, now_ms = ctx.node.changes.token_rules, ctx.principal, ctx.node.clock.now_ms()
-    return await ctx.node.controller.write(
+    return await ctx.node.entities.write(
         lambda image: expire_token(image.tokens, rules, image.levels, req, who, now_ms)
     )

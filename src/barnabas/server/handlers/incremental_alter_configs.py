@@ -43,7 +43,7 @@ async def incremental_alter_configs(
                 errors[place] = e
     wanted = {resource_of(req.resources[place]): change for place, change in changes.items()}
     schema = ctx.node.changes.schema
-    results = await ctx.node.controller.write(
+    results = await ctx.node.entities.write(
         lambda image: decide(
             image, wanted, schema, validate_only=req.validate_only, forwarded=ctx.forwarded_by is not None
         )

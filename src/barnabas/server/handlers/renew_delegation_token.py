@@ -25,6 +25,4 @@ async def renew_delegation_token(req: RenewDelegationTokenRequest, ctx: RequestC
     if not at_controller(ctx):
         return await ctx.node.channel.call(req, ctx.version, on_behalf=ctx)
     rules, who, now_ms = ctx.node.changes.token_rules, ctx.principal, ctx.node.clock.now_ms()
-    return await ctx.node.controller.write(
-        lambda image: renew_token(image.tokens, rules, image.levels, req, who, now_ms)
-    )
+    return await ctx.node.entities.write(lambda image: renew_token(image.tokens, rules, image.levels, req, who, now_ms))

@@ -61,23 +61,20 @@ class DefaultBuilder(DefaultPrincipalSerde):
 
 
 class Principals:
-    """The principal builder of a node. serde: how principals travel inside Envelopes.
+    """The principal builder of a node. serde: how principals travel inside Envelopes."""
 
-    can_forward: whether they can; without, requests are not forwarded.
-    """
+    __slots__ = ("_builder", "serde")
 
-    __slots__ = ("_builder", "can_forward", "serde")
-
-    def __init__(self, builder: PrincipalBuilder, serde: KafkaPrincipalSerde, *, can_forward: bool = True) -> None:
+    def __init__(self, builder: PrincipalBuilder, serde: KafkaPrincipalSerde) -> None:
         self._builder = builder
         self.serde = serde
-        self.can_forward = can_forward
 
     @classmethod
     def load(cls, config: NodeConfig) -> Principals:
         """Make the builder that the node's file names; ConfigError when it cannot be had, or cannot serialize.
 
-        In ZooKeeper mode among brokers of before 3.0 one that cannot serialize is only warned of (F-32).
+        In ZooKeeper mode among brokers of before 3.0, which forward nothing, one that cannot serialize is only warned
+        of (F-32).
         """
         prefixed = next((n for n in config.originals if n.startswith("listener.name.") and n.endswith(f".{KEY}")), None)
         if prefixed is not None:
@@ -96,7 +93,7 @@ class Principals:
         if configure is not None:
             configure(config.originals)
         serde = _Guarded(cast(KafkaPrincipalSerde, builder))
-        return cls(cast(PrincipalBuilder, builder), serde, can_forward=serializes)
+        return cls(cast(PrincipalBuilder, builder), serde)
 
     def of_sasl(self, client: ClientConnection, mechanism: str, verified: Verified) -> KafkaPrincipal:
         """Give who has logged in by SASL; AuthenticationError when the builder refuses."""
@@ -151,7 +148,7 @@ class Principals:
 
 def _without_serde(config: NodeConfig, name: str) -> None:
     what = f"{KEY}: {name} has no serialize and deserialize (KafkaPrincipalSerde), and without them no request"
-    if not config.is_zookeeper_mode or config.protocol_version.wants_serializable_principals:
+    if not config.is_zookeeper_mode or config.protocol_version.forwards:
         raise ConfigError(f"{what} can be forwarded to the controller in a client's name; give it both")
     log.warning(
         f"{what} is forwarded to the controller: this broker changes the cluster itself. Give it both before "

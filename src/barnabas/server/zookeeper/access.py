@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,6 +16,7 @@ from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError, ZooKeeperEr
 from barnabas.core.zookeeper.migration import Znode
 from barnabas.core.zookeeper.migration_checks import standing_open
 from barnabas.core.zookeeper.paths import SECRET_ROOTS, SECURE_ROOTS, child
+from barnabas.core.zookeeper.values import Permission
 from barnabas.model.config import ConfigError
 from barnabas.net.zookeeper.client import ZooKeeperClient
 
@@ -31,18 +32,19 @@ class ZooKeeperAccessError(ConfigError):
     """This node is not who the znodes belong to, or nobody; the text says who is who, and what to do."""
 
 
-async def check_access(zk: ZooKeeperClient, *, set_acl: bool) -> None:
+async def check_access(zk: ZooKeeperClient, *, set_acl: bool, needed: Mapping[str, Permission] = NEEDED) -> None:
     """ZooKeeperAccessError when the ACLs of a few znodes that are there forbid what a broker does first (H-34).
 
     set_acl: `zookeeper.set.acl`; then it is raised for nobody, too. A chroot that is still empty forbids nothing.
+    needed: `NEEDED_FOR_RULES` for a node whose authorizer alone uses ZooKeeper.
     """
     ours = await zk.authenticated_ids()
     if set_acl and not ours:
         raise ZooKeeperAccessError(nobody(zk.login_failure))
-    seen = await read_all(zk, NEEDED, lambda _: None)
-    refusing = out_of_bounds(ours, seen.found)
+    seen = await read_all(zk, needed, lambda _: None)
+    refusing = out_of_bounds(ours, seen.found, needed)
     if refusing or seen.refused:
-        raise ZooKeeperAccessError(locked_out(ours, refusing, seen.refused))
+        raise ZooKeeperAccessError(locked_out(ours, refusing, seen.refused, _connect(zk)))
 
 
 @dataclass(slots=True)
@@ -65,9 +67,12 @@ async def warn_of_open_znodes(zk: ZooKeeperClient, limit: int = MOST_LOOKED_AT) 
     except ZooKeeperError as e:
         log.info("gives up looking for znodes that stand open", because=str(e))
     if found.paths:
-        connect = ",".join(f"{host}:{port}" for host, port in zk.settings.servers) + zk.settings.chroot
-        log.warning(open_znodes(found.paths, found.looked_at, connect, all_of_them=found.whole))
+        log.warning(open_znodes(found.paths, found.looked_at, _connect(zk), all_of_them=found.whole))
     return found
+
+
+def _connect(zk: ZooKeeperClient) -> str:
+    return ",".join(f"{host}:{port}" for host, port in zk.settings.servers) + zk.settings.chroot
 
 
 async def _look(zk: ZooKeeperClient, limit: int, found: OpenZnodes) -> None:

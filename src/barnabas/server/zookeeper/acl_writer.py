@@ -120,7 +120,7 @@ class AclWriter:
             if number:
                 await asyncio.sleep(PAUSE_S)
                 await self._zk.sync(path)  # else the server that we talk to may still not know who was faster
-            was = await self._read(path)
+            was = await read_znode(self._zk, path)
             found = rules_in(was)
             left = change(found)
             gone = [rule for rule in found if rule not in left]
@@ -138,12 +138,14 @@ class AclWriter:
             return tuple(dict.fromkeys((*perhaps, *gone)))
         raise ZooKeeperError(path, f"others changed it each time, in {TRIES} tries")
 
-    async def _read(self, path: str) -> Znode | None:
-        try:
-            data, stat = await self._zk.get(path)
-            return Znode(path, data, stat.version, stat.czxid)
-        except NoNodeError:
-            return None
+
+async def read_znode(zk: ZooKeeperClient, path: str) -> Znode | None:
+    """Give the znode as it is now; None when there is none."""
+    try:
+        data, stat = await zk.get(path)
+        return Znode(path, data, stat.version, stat.czxid)
+    except NoNodeError:
+        return None
 
 
 async def _patterns(image: AclsImage, wanted: AclBindingFilter) -> set[ResourcePattern]:

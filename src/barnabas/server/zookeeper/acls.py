@@ -14,7 +14,7 @@ import structlog
 from barnabas.core.metadata.acl_changes import FilterResult
 from barnabas.core.metadata.delta import DeltaBuilder, MetadataDelta, difference
 from barnabas.core.metadata.image import MetadataImage, replay
-from barnabas.core.zookeeper.errors import NodeExistsError, NoNodeError
+from barnabas.core.zookeeper.errors import NodeExistsError
 from barnabas.core.zookeeper.security import ZnodeAcls
 from barnabas.core.zookeeper.znodes import acls
 from barnabas.core.zookeeper.znodes.acls import RulesByPattern
@@ -22,15 +22,17 @@ from barnabas.core.zookeeper.znodes.updates import rules_update
 from barnabas.core.zookeeper.znodes.znode import Znode, ZnodeError
 from barnabas.model.acl import AclBinding, AclBindingFilter, ResourcePattern
 from barnabas.net.zookeeper.client import ZooKeeperClient
-from barnabas.server.zookeeper.acl_writer import AclWriter
+from barnabas.server.zookeeper.acl_writer import AclWriter, read_znode
 from barnabas.server.zookeeper.layout import OF_RULES, with_parents
 from barnabas.server.zookeeper.notifications import Notifications
+from barnabas.server.zookeeper.old_notifications import keep_few
 from barnabas.server.zookeeper.reading import read_znodes
 from barnabas.server.zookeeper.sessions import in_each_session
 from barnabas.wire.errors import ApiError
 
 log = structlog.get_logger("kafka.authorizer")
 
+_TOLD: Final = (acls.LITERAL_CHANGES, acls.EXTENDED_CHANGES)
 _EPOCH: Final = -1
 """Of images that no log has made."""
 
@@ -42,11 +44,13 @@ class ZooKeeperAcls:
         self,
         zk: ZooKeeperClient,
         acls_for: Callable[[str], ZnodeAcls],
+        now_ms: Callable[[], int],
         publish: Callable[[MetadataDelta], None],
     ) -> None:
-        """publish: takes up each change, the first reading too, as `AclPublisher.publish` does."""
+        """now_ms: wall clock; publish: takes up each change, the first reading too, as `AclPublisher.publish` does."""
         self._zk = zk
         self._acls_for = acls_for
+        self._now_ms = now_ms
         self._publish = publish
         self._writer = AclWriter(zk, acls_for, self._read_again)
         self._rules = RulesByPattern()
@@ -91,6 +95,7 @@ class ZooKeeperAcls:
         async with asyncio.TaskGroup() as group:
             for notifications in told:
                 group.create_task(notifications.follow(), name="changes of rules")
+            group.create_task(keep_few(self._zk, _TOLD, self._now_ms), name="old changes of rules")
 
     async def _make_roots(self) -> None:
         await self._zk.make_chroot(self._acls_for("/"))
@@ -109,16 +114,9 @@ class ZooKeeperAcls:
     async def _read_again(self, pattern: ResourcePattern) -> None:
         async with self._reading:
             builder = DeltaBuilder(self.image)
-            for versioned in rules_update(self._rules, pattern, await self._znode(acls.path(pattern))):
+            for versioned in rules_update(self._rules, pattern, await read_znode(self._zk, acls.path(pattern))):
                 builder.replay(versioned.record)
             self._take_up(builder.build(self._changes + 1, _EPOCH))
-
-    async def _znode(self, path: str) -> Znode | None:
-        try:
-            data, stat = await self._zk.get(path)
-        except NoNodeError:
-            return None
-        return Znode(path, data, stat.version, stat.czxid)
 
     def _take_up(self, delta: MetadataDelta) -> None:
         if delta.empty and self._known.is_set():

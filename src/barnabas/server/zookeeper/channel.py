@@ -2,12 +2,13 @@
 
 A controller of ours does. Apache Kafka's closes a connection on which one comes, though it lists the API; and while
 `inter.broker.protocol.version` is older than forwarding nobody forwards. A broker then does what Kafka's brokers do: it
-writes configs, quotas, rules, users and tokens to ZooKeeper itself, and sends whoever wants more to the controller.
+writes configs, quotas, rules and tokens to ZooKeeper itself, and sends whoever wants more to the controller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -40,6 +41,7 @@ CONTROLLER_ONLY: Final = frozenset(
         ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     }
 )
 """What no other broker does; the answer elsewhere is NOT_CONTROLLER, and clients know who it is from Metadata."""
@@ -64,6 +66,7 @@ class ZooKeeperChannel:
         self._local = local
         self._settings = settings
         self._asked: tuple[ActiveController, bool] | None = None
+        self._asking = asyncio.Lock()
 
     def controller_versions(self) -> Mapping[int, tuple[int, int]] | None:
         """Give what the controller speaks, where it is asked for clients; None while it is not known."""
@@ -73,7 +76,9 @@ class ZooKeeperChannel:
     async def forward(self, ctx: RequestContext, frame: memoryview) -> Answer:
         """Have a client's request served: by the controller in the client's name, or by this broker."""
         if await self._forwards():
-            return await self._forwarding.forward(ctx, frame)
+            answer = await self._while_it_forwards(self._forwarding.forward(ctx, frame))
+            if answer is not None:
+                return answer
         if ctx.row.key in CONTROLLER_ONLY and not self._metadata.is_active:
             _, body_at, _ = decode_request_header(frame)
             request, _ = decode_from(ctx.row.request, ctx.version, frame, body_at)
@@ -82,8 +87,12 @@ class ZooKeeperChannel:
 
     async def call(self, request: Any, version: int, on_behalf: RequestContext | None = None) -> Any:
         """Have a request of this broker's own served by the controller, or one made for a client wherever that is."""
-        if on_behalf is None or await self._forwards():
-            return await self._forwarding.call(request, version, on_behalf)
+        if on_behalf is None:
+            return await self._forwarding.call(request, version)
+        if await self._forwards():
+            answer = await self._while_it_forwards(self._forwarding.call(request, version, on_behalf))
+            if answer is not None:
+                return answer
         if isinstance(request, CreateTopicsRequest):
             return await self._created(request, version, on_behalf)
         return await self._local.call(request, version, on_behalf)
@@ -105,6 +114,23 @@ class ZooKeeperChannel:
         answer.topics += refused
         return answer
 
+    async def _while_it_forwards(self, work: Coroutine[Any, Any, Any]) -> Any | None:
+        """Give what the work gives; None, and it is given up, once a controller has the role that takes no Envelopes.
+
+        A controller before it may have done what was asked: whoever asks again finds it done.
+        """
+        under_way, refused = asyncio.ensure_future(work), asyncio.ensure_future(self._forwards_no_more())
+        try:
+            await asyncio.wait({under_way, refused}, return_when=asyncio.FIRST_COMPLETED)
+            return under_way.result() if under_way.done() else None
+        finally:
+            under_way.cancel()
+            refused.cancel()
+
+    async def _forwards_no_more(self) -> None:
+        while await self._forwards():
+            await self._metadata.controller_changed()
+
     async def _forwards(self) -> bool:
         """Say whether the controller of the moment takes Envelopes; each is asked once."""
         if not self._may_forward:
@@ -112,12 +138,13 @@ class ZooKeeperChannel:
         controller = self._metadata.active_controller()
         if controller is None or self._metadata.is_active:
             return True  # it is waited for, or here
-        if self._asked is None or self._asked[0] != controller:
-            takes = await self._takes_envelopes(controller)
-            if takes is None:
-                return True  # not reached: whoever forwards tries again, and finds another one
-            self._asked = controller, takes
-        return self._asked[1]
+        async with self._asking:
+            if self._asked is None or self._asked[0] != controller:
+                takes = await self._takes_envelopes(controller)
+                if takes is None:
+                    return True  # not reached: whoever forwards tries again, and finds another one
+                self._asked = controller, takes
+            return self._asked[1]
 
     async def _takes_envelopes(self, controller: ActiveController) -> bool | None:
         """Send one that nobody can serve: any answer says that the next one is welcome. None when it is not reached."""

@@ -22,6 +22,7 @@ from barnabas.core.metadata.image import MetadataImage, replay
 from barnabas.core.replicated import Decision, Replicated, VersionedRecord
 from barnabas.core.zookeeper.control_requests import ControllerIdentity, ControlRequest, requests
 from barnabas.core.zookeeper.deletions import Deletions
+from barnabas.core.zookeeper.epochs import in_new_epochs
 from barnabas.core.zookeeper.errors import NoNodeError, ZooKeeperError
 from barnabas.core.zookeeper.log_dirs import lost_replicas, replicas_asked, without_replicas
 from barnabas.core.zookeeper.membership import brokers_seen, finish_deletions, take_over
@@ -128,7 +129,7 @@ class ZooKeeperController:
         decision = decide(self._replicated.newest)
         if decision.records:
             self._check_names(decision.records)
-            self._append(decision.records)
+            self._append(in_new_epochs(self._replicated.newest, decision))
         waiter = _Waiter(asyncio.get_running_loop().create_future(), decision.response)
         if not self._replicated.wait(waiter):
             return decision.response
@@ -159,7 +160,7 @@ class ZooKeeperController:
             decision = without_replicas(image, self._around.schema, broker, lost)
             if decision.records:
                 log.warning("a broker has lost replicas", broker=broker, partitions=decision.response)
-                self._append(decision.records)
+                self._append(in_new_epochs(image, decision))
 
     async def lead(self, before: MetadataImage, lost: asyncio.Event) -> None:
         """Read everything, do what was left undone, and lead until `lost` is set or ZooKeeper cannot be asked.
@@ -262,8 +263,8 @@ class ZooKeeperController:
         if came and self._deletions.topics and not delta.snapshot:
             again = requests(self._deletions.delta(delta.after), self._identity)
             self._around.tell({broker: asked for broker, asked in again.items() if broker in came})
-        if not self._around.answers and self._deletions.topics:
-            self._deletions = self._deletions.told(after)
+        if self._deletions.topics:  # this broker itself knows by what was published
+            self._deletions = self._deletions.told({self._identity.id} if self._around.answers else after)
         self._finish_deletions()
 
     def _finish_deletions(self) -> None:

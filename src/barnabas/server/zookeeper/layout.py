@@ -10,7 +10,7 @@ from barnabas.core.zookeeper.paths import CONSUMERS
 from barnabas.core.zookeeper.security import ZnodeAcls
 from barnabas.core.zookeeper.znodes import acls, brokers, clients, control, notifications, tokens, topics
 from barnabas.core.zookeeper.znodes.configs import CONFIG, KINDS
-from barnabas.core.zookeeper.znodes.control import CLUSTER_ID
+from barnabas.core.zookeeper.znodes.control import CLUSTER_ID, FEATURES
 from barnabas.core.zookeeper.znodes.znode import Znode
 from barnabas.net.zookeeper.client import ZooKeeperClient
 
@@ -69,6 +69,14 @@ async def make_layout(
         except NodeExistsError:
             pass
     return wanted
+
+
+async def make_features(zk: ZooKeeperClient, acls_for: Callable[[str], ZnodeAcls]) -> None:
+    """Say that features may be finalized, unless somebody has: brokers of before 2.7 say nothing of them (KIP-584)."""
+    try:
+        await zk.create(FEATURES, control.features({}), acls_for(FEATURES))
+    except NodeExistsError:
+        pass
 
 
 async def cluster_id(zk: ZooKeeperClient, acls_for: Callable[[str], ZnodeAcls], new_id: Callable[[], str]) -> str:

@@ -120,7 +120,7 @@ class ZooKeeperLifecycle:
             if await self._may_go():
                 self._stop_following()  # or leaders would ask for it to be in sync again
                 return
-            if not self._image().cluster.brokers.keys() - {self._config.node_id}:
+            if set(self._image().cluster.brokers) <= {self._config.node_id}:
                 return  # nobody is left who could lead
             if not last:
                 await asyncio.sleep(pause_s)

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -21,7 +21,6 @@ from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.core.zookeeper.control_records import check_sender, leader_and_isr_records, update_records
 from barnabas.core.zookeeper.control_requests import ControlRequest
 from barnabas.core.zookeeper.errors import NoNodeError, ZooKeeperError
-from barnabas.core.zookeeper.values import SessionEvent, SessionState
 from barnabas.core.zookeeper.znodes import acls, tokens
 from barnabas.core.zookeeper.znodes.acls import RulesByPattern
 from barnabas.core.zookeeper.znodes.configs import CONFIG
@@ -29,15 +28,19 @@ from barnabas.core.zookeeper.znodes.notifications import CONFIG_CHANGES, changed
 from barnabas.core.zookeeper.znodes.reading import ROOTS
 from barnabas.core.zookeeper.znodes.updates import config_update, rules_update, token_update
 from barnabas.core.zookeeper.znodes.znode import Znode, ZnodeError
+from barnabas.model.acl import ResourcePattern
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.server.cluster_metadata import Follower
 from barnabas.server.forwarding.controller_channel import ActiveController
 from barnabas.server.waiting import Progress
 from barnabas.server.zookeeper.controller import Records, Surroundings, ZooKeeperController, image_records
+from barnabas.server.zookeeper.direct_writes import DirectWrites
 from barnabas.server.zookeeper.election import Election, Seat
 from barnabas.server.zookeeper.notifications import Notifications
+from barnabas.server.zookeeper.old_notifications import keep_few
 from barnabas.server.zookeeper.reading import read_znodes
 from barnabas.server.zookeeper.registration import IdTakenError, Registration
+from barnabas.server.zookeeper.sessions import in_each_session
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from barnabas.wire.messages.stop_replica import StopReplicaRequest
@@ -46,8 +49,6 @@ from barnabas.wire.messages.update_metadata import UpdateMetadataRequest
 log = structlog.get_logger("kafka.metadata")
 
 R = TypeVar("R")
-PAUSE_S: Final = 0.2
-"""Before ZooKeeper is asked again after it could not be."""
 Update = Callable[[MetadataImage, RulesByPattern, Znode | None], Records]
 
 
@@ -78,7 +79,12 @@ class ZooKeeperMetadata:
         self._around = around
         self._election = Election(zk, broker_id, around.acls_for, now_ms)
         self._registration = Registration(zk, broker_id, around.acls_for)
+        self._now_ms = now_ms
         self._resigned = resigned
+        self.entities = DirectWrites(
+            zk, around.acls_for, around.passwords, image=lambda: self.image, heard=self._hear_of
+        )
+        """Changes what any broker may: configs, quotas, users and tokens."""
         self._controller: ZooKeeperController | None = None
         self._rules = RulesByPattern()
         self._offset = 0
@@ -113,7 +119,8 @@ class ZooKeeperMetadata:
     @property
     def image(self) -> MetadataImage:
         """Give the newest metadata, which is not yet committed where this broker is the controller."""
-        return self.committed_image if self._controller is None else self._controller.image
+        controller = self._controller
+        return controller.image if controller is not None and controller.is_active else self.committed_image
 
     def active_controller(self) -> ActiveController | None:
         """Give who is the controller and where brokers reach it; None while either is unknown."""
@@ -204,28 +211,19 @@ class ZooKeeperMetadata:
     async def run(self) -> None:
         """Follow the metadata, and lead while elected, one session after the other, until `stop`."""
         self._task = asyncio.current_task()
-        while True:
-            ended = asyncio.Event()
-            forget = self._zk.on_state(partial(_note_end, ended))
-            try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._until(ended), name="session")
-                    group.create_task(self._session(), name="metadata")
-            except BaseExceptionGroup as e:
-                _, other = e.split((_SessionEndError, ZooKeeperError))
-                if other is not None:
-                    raise other from None
-                log.info("begins anew with ZooKeeper", because=str(e.exceptions[0]))
-                self._sit(None)
-                await asyncio.sleep(PAUSE_S)
-            finally:
-                forget()
+        await in_each_session(self._zk, self._in_session)
 
     async def stop(self, *, hand_over: bool = True) -> None:
         """End `run`: this broker leads no more. Whoever owns the session ends it, and with it the broker's znode."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+    async def _in_session(self) -> None:
+        try:
+            await self._session()
+        finally:
+            self._sit(None)
 
     async def _session(self) -> None:
         kinds: list[tuple[str, Callable[[Znode], _Named]]] = [
@@ -248,6 +246,7 @@ class ZooKeeperMetadata:
         async with asyncio.TaskGroup() as group:
             for notifications in told:
                 group.create_task(notifications.follow(), name="notifications")
+            group.create_task(keep_few(self._zk, [parent for parent, _ in kinds], self._now_ms), name="old ones")
             group.create_task(self._belong(), name="membership")
 
     async def _belong(self) -> None:
@@ -305,12 +304,24 @@ class ZooKeeperMetadata:
         )
 
     def _named_rules(self, told: Znode) -> _Named:
-        pattern = acls.notified(told)
+        return self._rules_of(acls.notified(told), told)
+
+    @staticmethod
+    def _rules_of(pattern: ResourcePattern, _: Znode) -> _Named:
         return _Named(acls.path(pattern), lambda _, rules, znode: rules_update(rules, pattern, znode))
 
     def _named_token(self, told: Znode) -> _Named:
         token_id = told.data.decode()
         return _Named(tokens.path(token_id), lambda image, _, znode: token_update(image, token_id, znode))
+
+    async def _hear_of(self, told: Znode) -> None:
+        """Take up what a notification of configs or tokens speaks of, before it comes by itself."""
+        is_token = told.path.startswith(f"{tokens.CHANGES}/")
+        await self._read_again(self._named_token if is_token else self._named_config, told)
+
+    async def read_rules(self, pattern: ResourcePattern) -> None:
+        """Take up what a pattern's znode says, before others tell of it."""
+        await self._read_again(partial(self._rules_of, pattern), Znode(acls.path(pattern), b""))
 
     async def _read_again(self, named: Callable[[Znode], _Named], told: Znode) -> None:
         try:
@@ -349,17 +360,3 @@ class ZooKeeperMetadata:
         elif self._known.is_set():
             self._kept.append(delta)
         self._show()
-
-    @staticmethod
-    async def _until(ended: asyncio.Event) -> None:
-        await ended.wait()
-        raise _SessionEndError("the session has ended")
-
-
-class _SessionEndError(Exception):
-    """Ends what lives in a session."""
-
-
-def _note_end(ended: asyncio.Event, event: SessionEvent) -> None:
-    if event.state is SessionState.EXPIRED:
-        ended.set()

@@ -21,10 +21,11 @@ from barnabas.server.handlers import ZOOKEEPER, ZOOKEEPER_CONTROLLER
 from barnabas.server.peer_channels import peer_settings
 from barnabas.server.router import Router
 from barnabas.server.zookeeper.access import check_access, warn_of_open_znodes
+from barnabas.server.zookeeper.acl_writer import AclWriter
 from barnabas.server.zookeeper.broker_channels import BrokerChannels
 from barnabas.server.zookeeper.channel import ZooKeeperChannel
 from barnabas.server.zookeeper.controller import Surroundings
-from barnabas.server.zookeeper.layout import cluster_id, layout, make_layout
+from barnabas.server.zookeeper.layout import cluster_id, layout, make_features, make_layout
 from barnabas.server.zookeeper.lifecycle import ZooKeeperLifecycle
 from barnabas.server.zookeeper.metadata import ZooKeeperMetadata
 from barnabas.server.zookeeper.metrics import SessionMetrics, ZooKeeperControllerMetrics
@@ -33,8 +34,11 @@ from barnabas.server.zookeeper.passwords import DEFAULT_KEY_FACTORY, PasswordEnc
 from barnabas.storage.meta_properties import MetaVersion
 
 if TYPE_CHECKING:
+    from barnabas.core.metadata.acl_changes import FilterResult
+    from barnabas.core.metadata.acls import AclsImage
     from barnabas.core.metadata.delta import MetadataDelta
     from barnabas.core.zookeeper.control_requests import ControlRequest
+    from barnabas.model.acl import AclBinding, AclBindingFilter
     from barnabas.net.client import ChannelSettings
     from barnabas.server.broker import Broker
     from barnabas.server.config import NodeConfig
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
     from barnabas.server.node import Node
     from barnabas.server.publishers import Publisher
+    from barnabas.wire.errors import ApiError
 
 NO_CONTROLLER = -1
 
@@ -81,6 +86,9 @@ class ZooKeeperMode:
             resigned=self._channels.close,
             controller_listener=config.controller_channel_listener,
         )
+        writer = AclWriter(self._zk, self._acls_for, self.metadata.read_rules)
+        self.acl_store = _Rules(self.metadata, writer)
+        self.entities = self.metadata.entities
         self.controller_router: Router | None = Router(ZOOKEEPER_CONTROLLER, listener="broker")
 
     # -- its life
@@ -90,6 +98,7 @@ class ZooKeeperMode:
         await self._zk.start()
         await check_access(self._zk, set_acl=self._sets_acls)
         await make_layout(self._zk, self._acls_for, **self._holds)
+        await make_features(self._zk, self._acls_for)
         await renew_passwords(self._zk, self._node.config.node_id, password_encoder(self._node.config), self._acls_for)
         cluster = await cluster_id(self._zk, self._acls_for, lambda: str(random_uuid()))
         self._node.log_dirs.acquire(cluster, self._node.config.node_id, MetaVersion.ZOOKEEPER)
@@ -97,6 +106,10 @@ class ZooKeeperMode:
 
     async def opened(self) -> None:
         """Wait for nothing: the session was begun before."""
+
+    def follow_rules(self, publisher: Publisher) -> bool:
+        """Do nothing: ZooKeeper's rules are among the metadata."""
+        return False
 
     def publishers(self) -> Sequence[Publisher]:
         """Give who counts; brokers are told by the controller as it publishes."""
@@ -106,7 +119,7 @@ class ZooKeeperMode:
         """Give the way to the controller, which may take no Envelopes."""
         assert local is not None, "every broker may be the controller"
         node = self._node
-        may_forward = node.config.protocol_version.forwards and node.principals.can_forward
+        may_forward = node.config.protocol_version.forwards
         return ZooKeeperChannel(self.metadata, forwarding, local, self._channel_settings, may_forward=may_forward)
 
     def begin(self) -> None:
@@ -181,6 +194,26 @@ class ZooKeeperMode:
         config = self._node.config
         made = peer_settings(config, config.controller_channel_listener, str(config.node_id))
         return replace(made, request_timeout_ms=config["controller.socket.timeout.ms"])
+
+
+class _Rules:
+    """An `AclStore`: rules are among the metadata, and any broker may write them."""
+
+    def __init__(self, metadata: ZooKeeperMetadata, writer: AclWriter) -> None:
+        self._metadata = metadata
+        self._writer = writer
+
+    def known(self) -> AclsImage:
+        """Give the rules as this broker decides by them."""
+        return self._metadata.committed_image.acls
+
+    async def create(self, wanted: Sequence[AclBinding]) -> Sequence[ApiError | None]:
+        """Add rules, as `AclWriter.create`."""
+        return await self._writer.create(wanted)
+
+    async def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[FilterResult]:
+        """Remove rules, as `AclWriter.delete`."""
+        return await self._writer.delete(self._metadata.image.acls, filters)
 
 
 def password_encoder(config: NodeConfig) -> PasswordEncoder:

@@ -14,7 +14,6 @@ from barnabas.core.zookeeper.znodes import acls
 from barnabas.core.zookeeper.znodes.notifications import ACL_CHANGE
 from barnabas.core.zookeeper.znodes.znode import Znode
 from barnabas.model.acl import AclBinding, AclBindingFilter, PatternType, ResourcePattern, ResourceType
-from barnabas.model.protocol_version import ProtocolVersion
 from barnabas.wire.errors import ApiError, ErrorCode
 
 Rules = tuple[AclBinding, ...]
@@ -52,17 +51,8 @@ def named_pattern(wanted: AclBindingFilter) -> ResourcePattern | None:
     return ResourcePattern(wanted.resource_type, wanted.name, wanted.pattern_type)
 
 
-def refused_rule(binding: AclBinding, *, prefixes: bool = True) -> ApiError | None:
-    """Say why this cannot be a rule in ZooKeeper (INVALID_REQUEST); None when it can.
-
-    prefixes: whether the oldest broker of the cluster reads rules on prefixes (KIP-290).
-    """
-    if not prefixes and binding.pattern.pattern_type is PatternType.PREFIXED:
-        return ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"rules on prefixes want inter.broker.protocol.version={ProtocolVersion.IBP_2_0_IV1} or newer: brokers "
-            "that are older would pass them over",
-        )
+def refused_rule(binding: AclBinding) -> ApiError | None:
+    """Say why this cannot be a rule in ZooKeeper (INVALID_REQUEST); None when it can."""
     if "/" in binding.pattern.name:
         name = binding.pattern.name
         return ApiError(ErrorCode.INVALID_REQUEST, f"rules are kept in ZooKeeper, and {name!r} has a '/' in it")
