@@ -283,6 +283,7 @@ class ZooKeeperMetadata:
                 self._controller = None
                 if self._resigned is not None:
                     await self._resigned()
+            _end_if_cancelled()
 
     def _sit(self, seat: Seat | None) -> None:
         self.seat = seat
@@ -360,3 +361,11 @@ class ZooKeeperMetadata:
         elif self._known.is_set():
             self._kept.append(delta)
         self._show()
+
+
+def _end_if_cancelled() -> None:
+    """Raise the cancellation that came together with an error: before Python 3.13 a task group raises the error alone,
+    and whoever handles that would go on in a session that has not registered the broker."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
