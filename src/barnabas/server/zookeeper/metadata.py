@@ -41,6 +41,7 @@ from barnabas.server.zookeeper.old_notifications import keep_few
 from barnabas.server.zookeeper.reading import read_znodes
 from barnabas.server.zookeeper.registration import IdTakenError, Registration
 from barnabas.server.zookeeper.sessions import in_each_session
+from barnabas.wire.declaration import Message
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from barnabas.wire.messages.stop_replica import StopReplicaRequest
@@ -171,6 +172,11 @@ class ZooKeeperMetadata:
         if self._controller is None:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
         return await self._controller.write(decide)
+
+    def answered(self, broker: int, request: ControlRequest, answer: Message) -> None:
+        """Take what a broker says to what it was told, while this one is the controller."""
+        if self._controller is not None:
+            self._controller.answered(broker, request, answer)
 
     async def hear(self, request: ControlRequest) -> None:
         """Take up what the controller tells; ApiError when it has been replaced, or takes us for an earlier run.
