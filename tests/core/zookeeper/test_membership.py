@@ -104,13 +104,15 @@ def test_a_new_controller_does_what_was_left_undone() -> None:
 
 
 def test_who_is_about_to_stop_leads_only_what_nobody_else_can() -> None:
-    before = image_of(registered(1, 2), a_topic(a_partition([1, 2]), a_partition([2, 1]), a_partition([1])))
+    before = image_of(registered(1, 2), a_topic(
+        a_partition([1, 2]), a_partition([2, 1]), a_partition([1]), a_partition([1, 2], isr=[1])
+    ))  # fmt: skip
     decision = controlled_shutdown(before, SCHEMA, ControlledShutdownRequest(broker_id=1, broker_epoch=101))
     now = after(before, decision)
     assert (partition(now, 0).leader, partition(now, 0).isr) == (2, (2,))
     assert (partition(now, 1).leader, partition(now, 1).isr) == (2, (2,))
     assert (partition(now, 2).leader, partition(now, 2).leader_epoch) == (1, 4)
-    assert [(r.topic_name, r.partition_index) for r in decision.response.remaining_partitions] == [("t", 2)]
+    assert [(r.topic_name, r.partition_index) for r in decision.response.remaining_partitions] == [("t", 3)]
     # Asking again changes nothing, and while it is going it is not elected again.
     assert controlled_shutdown(now, SCHEMA, ControlledShutdownRequest(broker_id=1, broker_epoch=-1)).records == ()
     assert not now.cluster.active(1)

@@ -68,8 +68,9 @@ def controlled_shutdown(
 ) -> Decision[ControlledShutdownResponse]:
     """Move leaderships away from a broker that is about to stop, and take it out of ISRs that have others.
 
-    The answer names what it still leads: partitions for which there is nobody else. ApiError BROKER_ID_NOT_REGISTERED
-    when it is not there, STALE_BROKER_EPOCH when it has restarted since it asked.
+    The answer names what it still leads though others have replicas, which are not in sync; of a sole replica nobody
+    could take the lead ever. ApiError BROKER_ID_NOT_REGISTERED when it is not there, STALE_BROKER_EPOCH when it has
+    restarted since it asked.
     """
     broker = image.cluster.brokers.get(request.broker_id)
     if broker is None:
@@ -89,6 +90,7 @@ def controlled_shutdown(
     left = [
         RemainingPartition(topic_name=topics.by_id[topic_id].name, partition_index=number)
         for topic_id, number in topics.index.led_by.get(broker.id, ())
+        if len(topics.by_id[topic_id].partitions[number].replicas) > 1
     ]
     left.sort(key=lambda one: (one.topic_name, one.partition_index))
     return Decision(tuple(changes.records), ControlledShutdownResponse(remaining_partitions=left), atomic=False)

@@ -118,7 +118,6 @@ class ZooKeeperLifecycle:
         pause_s = self._config["controlled.shutdown.retry.backoff.ms"] / 1000
         for last in (*[False] * self._config["controlled.shutdown.max.retries"], True):
             if await self._may_go():
-                self._stop_following()  # or leaders would ask for it to be in sync again
                 return
             if set(self._image().cluster.brokers) <= {self._config.node_id}:
                 return  # nobody is left who could lead
@@ -135,6 +134,8 @@ class ZooKeeperLifecycle:
         except (TimeoutError, ApiError, ChannelError) as e:
             log.info("the controller does not agree to a shutdown yet", because=str(e) or f"no answer in {limit_s} s")
             return False
+        if not answer.error_code:
+            self._stop_following()  # or leaders would ask for it to be in sync again
         if answer.error_code:
             log.info("the controller refuses a shutdown", error=ErrorCode(answer.error_code).name)
         elif answer.remaining_partitions:
