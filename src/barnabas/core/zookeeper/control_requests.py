@@ -71,11 +71,12 @@ def requests(delta: MetadataDelta, controller: ControllerIdentity) -> dict[int, 
     found: dict[int, list[ControlRequest]] = {}
     everything = _everything(delta, came, leaders, controller.epoch) if came else told
     for broker in live.values():
-        mine, states = leaders.get(broker.id), everything if broker.id in came else told
+        came_now = broker.id in came
+        mine, states = leaders.get(broker.id), everything if came_now else told
         found[broker.id] = [
-            *([_update(_Partitions(), broker, live, controller)] if delta.brokers else []),
+            *([_update(states if came_now else _Partitions(), broker, live, controller)] if delta.brokers else []),
             *([_leader_and_isr(mine, broker, live, controller)] if mine is not None else []),
-            *([_update(states, broker, live, controller)] if states.by_topic else []),
+            *([_update(states, broker, live, controller)] if states.by_topic and not came_now else []),
             *([_stops(stops[broker.id], broker, controller)] if broker.id in stops else []),
         ]
     return {broker_id: asked for broker_id, asked in found.items() if asked}

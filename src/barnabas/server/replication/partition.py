@@ -356,7 +356,7 @@ class Partition:
         if fate is Fate.COMMITTED:
             self.isr = led.isr
             log.info("ISR changed", partition=str(self.tp), isr=led.isr, partition_epoch=led.partition_epoch)
-            self._advance()
+        self._advance()
 
     def refused(self, proposal: IsrProposal, error: ErrorCode) -> None:
         """Take the controller's refusal of a proposal."""
@@ -370,3 +370,5 @@ class Partition:
         log.info("ISR refused", partition=str(self.tp), isr=proposal.broker_ids, why=error.name, then=fate.value)
         if fate is Fate.RETRY:
             self._host.propose(self, proposal)
+        else:
+            self._advance()  # records may have waited for a follower that was to be in the ISR, and now need not
