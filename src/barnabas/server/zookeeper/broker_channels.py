@@ -13,10 +13,12 @@ from barnabas.core.metadata.cluster import BrokerRegistration
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.zookeeper.control_requests import ControlRequest
 from barnabas.net.client import Channel, ChannelError, ChannelSettings
+from barnabas.wire.declaration import Message
 from barnabas.wire.errors import ErrorCode
 
 log = structlog.get_logger("kafka.controller")
 
+Answered = Callable[[int, ControlRequest, Message], None]
 PAUSE_S: Final = 0.1
 """Before a request that got no answer is sent again."""
 
@@ -24,10 +26,17 @@ PAUSE_S: Final = 0.1
 class BrokerChannels:
     """Tells brokers what the controller has decided, for as long as each lives. `close` ends it."""
 
-    def __init__(self, settings: Callable[[], ChannelSettings], listener: str) -> None:
-        """settings: as of the moment a connection is made; listener: of the brokers, which we connect to."""
+    def __init__(
+        self,
+        settings: Callable[[], ChannelSettings],
+        listener: str,
+        answered: Answered = lambda broker, asked, said: None,
+    ) -> None:
+        """settings: as of the moment a connection is made; listener: of the brokers, which we connect to; answered: is
+        told what a broker that lives has said to a request."""
         self._settings = settings
         self._listener = listener
+        self._answered = answered
         self._senders: dict[int, _Sender] = {}
 
     def follow(self, image: MetadataImage) -> None:
@@ -37,7 +46,7 @@ class BrokerChannels:
             self._senders.pop(broker_id).stop()
         for broker_id, broker in live.items():
             if broker_id not in self._senders:
-                self._senders[broker_id] = _Sender(broker, self._listener, self._settings)
+                self._senders[broker_id] = _Sender(broker, self._listener, self._settings, self._answered)
 
     def tell(self, asked: Mapping[int, Sequence[ControlRequest]]) -> None:
         """Have requests sent to brokers that live, after all that they were told before."""
@@ -58,8 +67,11 @@ class BrokerChannels:
 class _Sender:
     """One broker's queue."""
 
-    def __init__(self, broker: BrokerRegistration, listener: str, settings: Callable[[], ChannelSettings]) -> None:
+    def __init__(
+        self, broker: BrokerRegistration, listener: str, settings: Callable[[], ChannelSettings], answered: Answered
+    ) -> None:
         self.broker = broker
+        self._answered = answered
         self._endpoint = broker.listeners.get(listener)
         self._settings = settings
         self._queue: asyncio.Queue[ControlRequest] = asyncio.Queue()
@@ -111,4 +123,5 @@ class _Sender:
             if answer.error_code:
                 code = ErrorCode(answer.error_code).name
                 log.warning("a broker refuses the controller", broker=self.broker.id, request=name, error=code)
+            self._answered(self.broker.id, request, answer)
             return

@@ -41,6 +41,7 @@ from barnabas.server.zookeeper.old_notifications import keep_few
 from barnabas.server.zookeeper.reading import read_znodes
 from barnabas.server.zookeeper.registration import IdTakenError, Registration
 from barnabas.server.zookeeper.sessions import in_each_session
+from barnabas.wire.declaration import Message
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from barnabas.wire.messages.stop_replica import StopReplicaRequest
@@ -172,6 +173,11 @@ class ZooKeeperMetadata:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
         return await self._controller.write(decide)
 
+    def answered(self, broker: int, request: ControlRequest, answer: Message) -> None:
+        """Take what a broker says to what it was told, while this one is the controller."""
+        if self._controller is not None:
+            self._controller.answered(broker, request, answer)
+
     async def hear(self, request: ControlRequest) -> None:
         """Take up what the controller tells; ApiError when it has been replaced, or takes us for an earlier run.
 
@@ -283,6 +289,7 @@ class ZooKeeperMetadata:
                 self._controller = None
                 if self._resigned is not None:
                     await self._resigned()
+            _end_if_cancelled()
 
     def _sit(self, seat: Seat | None) -> None:
         self.seat = seat
@@ -360,3 +367,11 @@ class ZooKeeperMetadata:
         elif self._known.is_set():
             self._kept.append(delta)
         self._show()
+
+
+def _end_if_cancelled() -> None:
+    """Raise the cancellation that came together with an error: before Python 3.13 a task group raises the error alone,
+    and whoever handles that would go on in a session that has not registered the broker."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

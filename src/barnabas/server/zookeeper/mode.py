@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
     from barnabas.server.node import Node
     from barnabas.server.publishers import Publisher
+    from barnabas.wire.declaration import Message
     from barnabas.wire.errors import ApiError
 
 NO_CONTROLLER = -1
@@ -65,7 +66,7 @@ class ZooKeeperMode:
         self._sets_acls: bool = config["zookeeper.set.acl"]
         self._acls_for = partial(acls_for, secure=self._sets_acls)
         self._holds = {"rules": config.keeps_acls_in_zookeeper, "tokens": node.token_secrets is not None}
-        self._channels = BrokerChannels(self._channel_settings, config.controller_channel_listener)
+        self._channels = BrokerChannels(self._channel_settings, config.controller_channel_listener, self._answered)
         self.changes = ClusterChanges(config, node.clock, token_rules(config, node.token_secrets))
         around = Surroundings(
             schema=self.changes.schema,
@@ -77,6 +78,7 @@ class ZooKeeperMode:
             new_uuid=random_uuid,
             tell=self._tell,
             publish=self._published,
+            answers=True,
         )
         self.metadata = self.controller = ZooKeeperMetadata(
             self._zk,
@@ -189,6 +191,9 @@ class ZooKeeperMode:
     def _tell(self, asked: Mapping[int, Sequence[ControlRequest]]) -> None:
         own_id = self._node.config.node_id  # which knows already: it has published the change
         self._channels.tell({broker_id: requests for broker_id, requests in asked.items() if broker_id != own_id})
+
+    def _answered(self, broker: int, request: ControlRequest, answer: Message) -> None:
+        self.metadata.answered(broker, request, answer)
 
     def _channel_settings(self) -> ChannelSettings:
         config = self._node.config

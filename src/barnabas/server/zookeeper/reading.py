@@ -37,7 +37,15 @@ async def read_znodes(zk: ZooKeeperClient, roots: Iterable[str]) -> list[Znode]:
 
 async def read_metadata(zk: ZooKeeperClient) -> list[Znode]:
     """Give the znodes that are metadata. Of topics those that say something: the topic, and the states it names."""
-    found = await read_znodes(zk, [root for root in ROOTS if root != topics.TOPICS])
+    others = asyncio.ensure_future(read_znodes(zk, [root for root in ROOTS if root != topics.TOPICS]))
+    try:
+        return [*await _read_topics(zk), *await others]
+    finally:
+        others.cancel()
+
+
+async def _read_topics(zk: ZooKeeperClient) -> list[Znode]:
+    found: list[Znode] = []
 
     async def one(path: str) -> Iterable[str]:
         try:
@@ -49,9 +57,8 @@ async def read_metadata(zk: ZooKeeperClient) -> list[Znode]:
         return () if path.endswith("/state") else topics.states_below(znode)
 
     async def read_around(path: str) -> Iterable[str]:
-        for parent in (path.rpartition("/")[0], path.rsplit("/", 2)[0]):
-            if await zk.exists(parent) is not None:
-                found.append(Znode(parent, b""))
+        above = (path.rpartition("/")[0], path.rsplit("/", 2)[0])
+        found.extend([Znode(parent, b"") for parent in above if await zk.exists(parent) is not None])
         return ()
 
     await each([topics.topic_path(name) for name in await zk.children(topics.TOPICS)], one)

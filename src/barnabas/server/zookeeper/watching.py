@@ -239,7 +239,7 @@ class _Topics:
         return sorted(found)
 
     async def _read(self, found: list[Znode], name: str) -> Iterable[str]:
-        was_there = name in self._office.image.topics.by_name
+        was_known = self._is_known(name)
         try:
             data, stat = await self._zk.get(topics.topic_path(name), partial(self._again, name))
         except NoNodeError:
@@ -250,11 +250,14 @@ class _Topics:
         if name in self._office.image.topics.by_name:
             is_news = bool(_read(partial(has_more, self._office.image), znode))
         else:
-            # One that was there when we asked, and is not any more, is not new: we have deleted it meanwhile.
-            is_news = not was_there and not self._office.is_going(name)
+            # One that was known when we asked, and is not any more, is not new: its znodes have gone meanwhile.
+            is_news = not was_known and not self._office.is_going(name)
         if is_news:
             found.append(znode)
         return ()
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._office.image.topics.by_name or self._office.is_going(name)
 
     def _again(self, name: str, event: WatchEvent) -> None:
         self._watched.discard(name)
