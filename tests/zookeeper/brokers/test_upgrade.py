@@ -19,6 +19,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.model.acl import ResourceType
 from barnabas.net.client import ChannelError
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ApiError, ErrorCode
 from tests.peers.kafka_zookeeper import ZooKeeperBroker
 from tests.peers.zookeeper import ZooKeeper
 from tests.peers.zookeeper_cluster import KAFKA, OURS, ZooKeeperCluster, chosen
@@ -83,8 +84,10 @@ class AdminLoad:
                     return
                 try:
                     asyncio.run(self._change(topic, number))
-                except ChannelError:
-                    self._stop.wait(_PACE_S)  # it is restarted
+                except (ChannelError, ApiError) as e:
+                    if isinstance(e, ApiError) and e.code != ErrorCode.STALE_CONTROLLER_EPOCH:
+                        raise
+                    self._stop.wait(_PACE_S)  # it is restarted, or for a moment there is no controller
                     continue
                 with self._changed:
                     self._done += 1
@@ -102,9 +105,11 @@ class AdminLoad:
         async with Admin(ClientConfig.from_properties(settings)) as admin:
             what = ConfigResource(ConfigResourceType.TOPIC, topic)
             value = str(7_000_000 + number)
-            assert await admin.incremental_alter_configs({what: [set_to("retention.ms", value)]}) == {what: None}
             made = rule(ResourceType.TOPIC, topic, who=f"u{number}")
-            assert await admin.create_acls([made]) == [None]
+            done = await admin.incremental_alter_configs({what: [set_to("retention.ms", value)]})
+            for error in (*done.values(), *await admin.create_acls([made])):
+                if error is not None:
+                    raise error
             await admin.alter_quotas({"user": topic}, {"producer_byte_rate": 1e6 + number})
             assert await admin.delete_acls([made.as_filter]) == [made]
 
