@@ -227,3 +227,14 @@ def test_a_controller_whose_change_is_refused_begins_anew_in_another_epoch(zooke
             assert (await again.zk.get("/controller_epoch"))[0] == b"2"
 
     asyncio.run(run())
+
+
+async def test_who_has_lost_the_role_takes_it_again(zookeeper: ZooKeeper, chroot: str) -> None:
+    async with cluster(zookeeper, chroot, 1) as found:
+        broker = await controller_of(found)
+        for epoch in (2, 3, 4):
+            await broker.zk.delete("/controller")
+            async with asyncio.timeout(LIMIT_S):
+                while broker.metadata.seat is None or broker.metadata.seat.epoch < epoch:
+                    await broker.metadata.controller_changed()
+            assert await controller_of(found) is broker

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from barnabas.client.config import ClientConfig, HostPort
 from barnabas.client.security import channel_settings
+from barnabas.core.forwarding.outcome import from_wrong_node
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import ZERO_UUID, Uuid
 from barnabas.net.client import (
@@ -23,6 +24,7 @@ from barnabas.net.client import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
+from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -107,6 +109,7 @@ class Cluster:
         self._opening: dict[int | HostPort, asyncio.Lock] = {}
         self._misled: Channel | None = None
         """To a node that did not find the controller; others are asked first."""
+        self._looks_for_controller = False
         self._settings: ChannelSettings | None = None
         self._refreshing = asyncio.Lock()
         self.reached = False
@@ -143,12 +146,23 @@ class Cluster:
         DisconnectedError when no node can be reached.
         """
         if not self.config.asks_controllers:
-            return await self._some_channel()
+            return await self._found_controller() or await self._some_channel()
         if self.controller_id < 0:
             await self.refresh(())
         if self.controller_id < 0:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "no controller is active now")
         return await self.channel(self.controller_id)
+
+    async def _found_controller(self) -> Channel | None:
+        """Give the channel to whom brokers take for the controller, after one of them has refused to act for it.
+
+        In KRaft every broker acts for it; in ZooKeeper mode those of Apache Kafka leave it to clients to find it.
+        """
+        misled, self._looks_for_controller = self._looks_for_controller, False
+        if not misled:
+            return None
+        await self.refresh(())
+        return await self.channel(self.controller_id) if self.controller_id in self.nodes else None
 
     async def _some_channel(self) -> Channel:
         channels = [channel for channel in self._channels.values() if not channel.is_closed]
@@ -190,8 +204,12 @@ class Cluster:
             response = await channel.call(request, **how)
             code = getattr(response, "error_code", 0)
             if code in _STALE_CONTROLLER:
-                self._misled = channel
+                self._misled, self._looks_for_controller = channel, True
                 raise ApiError(ErrorCode(code), getattr(response, "error_message", None))
+            row = API_KEYS[request.API_KEY]
+            if row.forwardable and from_wrong_node(row.key, response):
+                self._misled, self._looks_for_controller = channel, True
+                raise ApiError(ErrorCode.NOT_CONTROLLER)
             return response
 
         return await self.retry(once)

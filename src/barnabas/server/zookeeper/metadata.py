@@ -98,6 +98,7 @@ class ZooKeeperMetadata:
         self._wanted: asyncio.Future[Callable[[], bytes]] = asyncio.get_running_loop().create_future()
         self._place: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
         self._turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._shown: ActiveController | None = None
         self.committed_image = MetadataImage.EMPTY
@@ -221,6 +222,7 @@ class ZooKeeperMetadata:
 
     async def stop(self, *, hand_over: bool = True) -> None:
         """End `run`: this broker leads no more. Whoever owns the session ends it, and with it the broker's znode."""
+        self._stopping = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -257,6 +259,7 @@ class ZooKeeperMetadata:
 
     async def _belong(self) -> None:
         data = await asyncio.shield(self._wanted)
+        session = self._zk.session_id
         try:
             epoch = await self._registration.register(data())
         except IdTakenError as e:
@@ -266,9 +269,10 @@ class ZooKeeperMetadata:
             return
         if not self._place.done():
             self._place.set_result(epoch)
-        await self._hold_office()
+        await self._hold_office(session)
 
-    async def _hold_office(self) -> None:
+    async def _hold_office(self, session: int) -> None:
+        """Lead whenever this broker has the role, as long as the session lasts in which it has registered."""
         while True:
             changed = asyncio.Event()
             seat = await self._election.holder(changed)
@@ -289,7 +293,9 @@ class ZooKeeperMetadata:
                 self._controller = None
                 if self._resigned is not None:
                     await self._resigned()
-            _end_if_cancelled()
+            if self._stopping or self._zk.session_id != session:
+                # Before Python 3.13 a task group that fails as it is cancelled tells of the failure alone.
+                return
 
     def _sit(self, seat: Seat | None) -> None:
         self.seat = seat
@@ -367,11 +373,3 @@ class ZooKeeperMetadata:
         elif self._known.is_set():
             self._kept.append(delta)
         self._show()
-
-
-def _end_if_cancelled() -> None:
-    """Raise the cancellation that came together with an error: before Python 3.13 a task group raises the error alone,
-    and whoever handles that would go on in a session that has not registered the broker."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
