@@ -47,6 +47,7 @@ class Election:
         ZooKeeperError when ZooKeeper cannot be asked.
         """
         while True:
+            changed.clear()  # what was said of a holder before this one has been heard by now
             try:
                 data, stat = await self._zk.get(CONTROLLER, lambda _: changed.set())
             except NoNodeError:
