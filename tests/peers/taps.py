@@ -126,7 +126,7 @@ def _text(frame: bytes, at: int) -> tuple[str, int]:
 
 
 def _skip(frame: bytes, at: int) -> int:
-    (size,) = _INT.unpack_from(frame, at)
+    size: int = _INT.unpack_from(frame, at)[0]
     return at + _INT.size + max(size, 0)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.cimpl import NewTopic
 
 from barnabas.client.admin import Admin
 from barnabas.core.zookeeper.errors import NoAuthError

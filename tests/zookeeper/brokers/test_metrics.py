@@ -12,7 +12,7 @@ from typing import Final
 from urllib.request import urlopen
 
 import pytest
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.cimpl import NewTopic
 
 from barnabas.testing.ports import HOST, free_ports
 from tests.peers.eventually import eventually

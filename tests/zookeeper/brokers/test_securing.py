@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import NewPartitions, NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from barnabas.core.zookeeper.errors import NoAuthError
 from barnabas.core.zookeeper.paths import is_covered

@@ -11,7 +11,7 @@ from typing import Final, Self
 
 import pytest
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import NewTopic as Topic
+from confluent_kafka.cimpl import NewTopic as Topic
 
 from barnabas.client.admin import Admin
 from barnabas.client.admin.configs import ConfigResource, ConfigResourceType

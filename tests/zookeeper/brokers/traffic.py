@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 _PACE_S: Final = 0.005
 _WAIT_S: Final = 120.0

@@ -170,6 +170,6 @@ def produce_and_consume(cluster: ZooKeeperCluster) -> None:
         consumer.subscribe([ORDERS])
         (message,) = consumer.consume(1, WAIT_S)
         assert message.error() is None
-        consumer.commit(message, asynchronous=False)
+        consumer.commit(message=message, asynchronous=False)
     finally:
         consumer.close()
