@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from barnabas.model.config import Password
 from barnabas.net.zookeeper.client import ZooKeeperClient
