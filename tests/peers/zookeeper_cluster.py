@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -27,6 +29,7 @@ KAFKA, OURS = False, True
 SESSION_MS: Final = 6000
 """So long after a kill -9 a broker is taken for gone."""
 WAIT_S: Final = 90
+_NAP_S: Final = 2
 _CHOSEN: Final = {"real": KAFKA, "ours": OURS}.get(os.environ.get("BARNABAS_MIXED", ""))
 
 
@@ -139,21 +142,30 @@ class ZooKeeperCluster:
         return self.brokers[self.ask(has)]
 
     def hand_over(self, to: ZooKeeperBroker) -> None:
-        """Give the role to this broker: the others sleep while it is taken from who has it, who wakes up without it."""
+        """Give the role to this broker: the others sleep while it is taken from who has it, who wakes up without it.
 
-        async def take(zk: ZooKeeperClient) -> None:
+        Not for long: a broker that gives up the role may have to wait for answers of those who sleep.
+        """
+        end = time.monotonic() + WAIT_S
+        while not self._taken(to):
+            assert time.monotonic() < end, f"broker {to.broker_id} does not become the controller"
+
+    def _taken(self, to: ZooKeeperBroker) -> bool:
+        async def take(zk: ZooKeeperClient) -> bool:
             if await _controller(zk) != to.broker_id:
-                try:
+                with suppress(NoNodeError):
                     await zk.delete("/controller")
-                except NoNodeError:
-                    pass
-            await eventually(lambda: _controller(zk), to.broker_id, WAIT_S)
+            try:
+                await eventually(lambda: _controller(zk), to.broker_id, _NAP_S)
+            except AssertionError:
+                return False
+            return True
 
         others = [one for one in self.brokers if one is not to]
         for one in others:
             one.process.pause()
         try:
-            self.ask(take)
+            return self.ask(take)
         finally:
             for one in others:
                 one.process.resume()
