@@ -20,11 +20,11 @@ from tests.peers.kafka_zookeeper import MIGRATOR
 from tests.peers.maven import ZOOKEEPER_KAFKA, java, kafka_classpath
 from tests.peers.zookeeper import ZooKeeper
 
-from barnabas.client.zookeeper_migration.walk import read_trees
 from barnabas.core.zookeeper.paths import CONSUMERS, SECURE_ROOTS
 from barnabas.core.zookeeper.security import is_open
 from barnabas.core.zookeeper.values import OPEN_ACLS, Create
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.walk import read_trees
 from bench.goals import Measured, Results
 from bench.systems import KAFKAS_JVM
 from bench.zookeeper.server import zookeeper

@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from barnabas.client.zookeeper_migration.walk import read_trees
 from barnabas.core.zookeeper.paths import ROOT
 from barnabas.core.zookeeper.znodes.tokens import CHANGES as TOKEN_CHANGES
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.walk import read_trees
 from barnabas.server.zookeeper.reading import read_znodes
 from tests.peers.zookeeper_cluster import ZooKeeperCluster
 

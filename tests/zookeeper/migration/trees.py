@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from barnabas.client.zookeeper_migration.walk import read_trees
 from barnabas.core.zookeeper.paths import ROOT
 from barnabas.core.zookeeper.values import OPEN_ACLS, Create
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.net.zookeeper.settings import ZooKeeperSettings
+from barnabas.net.zookeeper.walk import read_trees
 from tests.peers.zookeeper import ZooKeeper
 
 T = TypeVar("T")

@@ -16,7 +16,6 @@ from barnabas.cli.tables import OutputFormat, Steps, progress, show_json
 from barnabas.client.zookeeper_migration.carry_out import Outcome, carry_out
 from barnabas.client.zookeeper_migration.survey import Survey, cluster_id, other_trees, survey, who_we_are
 from barnabas.client.zookeeper_migration.undo_file import read_undo_file, write_undo_file
-from barnabas.client.zookeeper_migration.walk import read_all
 from barnabas.core.zookeeper.errors import ZooKeeperError
 from barnabas.core.zookeeper.migration import Change, Target, before, plan, plan_undo
 from barnabas.core.zookeeper.migration_checks import missing_roots, out_of_reach, standing_open
@@ -25,6 +24,7 @@ from barnabas.core.zookeeper.paths import COME_AND_GO
 from barnabas.core.zookeeper.security import CREATOR
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.net.zookeeper.settings import ZooKeeperSettings
+from barnabas.net.zookeeper.walk import read_all
 
 from .connecting import check_login, settings_of
 from .options import Options

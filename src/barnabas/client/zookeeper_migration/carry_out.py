@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from barnabas.client.zookeeper_migration.lanes import Lanes
-from barnabas.client.zookeeper_migration.walk import Counted
 from barnabas.core.zookeeper.errors import (
     BadVersionError,
     ConnectionLossError,
@@ -20,6 +18,8 @@ from barnabas.core.zookeeper.errors import (
 from barnabas.core.zookeeper.migration import Change, Make, Remove, SetAcls
 from barnabas.core.zookeeper.values import Stat
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.lanes import Lanes
+from barnabas.net.zookeeper.walk import Counted
 
 _TRIES: Final = 5
 """Of one call. Each waits for a connection as long as the client does: a call that fails so often meets an ensemble

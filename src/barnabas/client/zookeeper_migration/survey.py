@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from barnabas.client.zookeeper_migration.walk import Counted, read_all, read_trees
 from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError
 from barnabas.core.zookeeper.migration import Znode
 from barnabas.core.zookeeper.migration_checks import kafka_trees, neighbours
@@ -16,6 +15,7 @@ from barnabas.core.zookeeper.paths import ROOT, SECURE_ROOTS, child
 from barnabas.core.zookeeper.values import ZnodeId
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.net.zookeeper.settings import ZooKeeperSettings
+from barnabas.net.zookeeper.walk import Counted, read_all, read_trees
 
 _CLUSTER_ID: Final = "/cluster/id"
 _TREES_LOOKED_INTO: Final = 500

@@ -10,7 +10,6 @@ from typing import Final
 
 import structlog
 
-from barnabas.client.zookeeper_migration.walk import read_all
 from barnabas.core.zookeeper.access import NEEDED, locked_out, nobody, open_znodes, out_of_bounds
 from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError, ZooKeeperError
 from barnabas.core.zookeeper.migration import Znode
@@ -19,6 +18,7 @@ from barnabas.core.zookeeper.paths import SECRET_ROOTS, SECURE_ROOTS, child
 from barnabas.core.zookeeper.values import Permission
 from barnabas.model.config import ConfigError
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.walk import read_all
 
 log = structlog.get_logger("kafka.zookeeper")
 

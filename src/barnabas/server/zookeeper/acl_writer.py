@@ -9,7 +9,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from barnabas.client.zookeeper_migration.walk import each
 from barnabas.core.metadata.acl_changes import FilterResult, looked_through, refused_filter
 from barnabas.core.metadata.acls import AclsImage
 from barnabas.core.zookeeper.errors import (
@@ -35,6 +34,7 @@ from barnabas.core.zookeeper.znodes.acl_changes import (
 from barnabas.core.zookeeper.znodes.znode import Znode, ZnodeError
 from barnabas.model.acl import AclBinding, AclBindingFilter, ResourcePattern
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.walk import each
 from barnabas.wire.errors import ApiError, ErrorCode
 
 TRIES: Final = 11

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from barnabas.client.zookeeper_migration.walk import each
 from barnabas.core.metadata.delta import DeltaBuilder, MetadataDelta
 from barnabas.core.metadata.image import MetadataImage, replay
 from barnabas.core.replicated import Decision
@@ -36,6 +35,7 @@ from barnabas.core.zookeeper.znodes.direct import (
 from barnabas.core.zookeeper.znodes.projection import Told, ZnodeChange, changes
 from barnabas.core.zookeeper.znodes.znode import Znode, ZnodeError
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.walk import each
 from barnabas.wire.errors import ApiError, ErrorCode
 
 R = TypeVar("R")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from barnabas.client.zookeeper_migration.walk import each
 from barnabas.core.replicated import VersionedRecord
 from barnabas.core.zookeeper.errors import NoNodeError
 from barnabas.core.zookeeper.paths import child
@@ -13,6 +12,7 @@ from barnabas.core.zookeeper.znodes import brokers, topics
 from barnabas.core.zookeeper.znodes.reading import ROOTS
 from barnabas.core.zookeeper.znodes.znode import Znode
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.walk import each
 
 
 async def read_znodes(zk: ZooKeeperClient, roots: Iterable[str]) -> list[Znode]:

@@ -13,7 +13,6 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from barnabas.client.zookeeper_migration.walk import each
 from barnabas.core.metadata.config_changes import ConfigSchema
 from barnabas.core.metadata.delta import MetadataDelta
 from barnabas.core.metadata.image import MetadataImage
@@ -40,6 +39,7 @@ from barnabas.core.zookeeper.znodes.updates import config_update
 from barnabas.core.zookeeper.znodes.znode import Znode, ZnodeError
 from barnabas.model.uuid import Uuid
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.walk import each
 from barnabas.server.zookeeper.reading import read_znodes
 from barnabas.wire.errors import ApiError
 

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from barnabas.client.zookeeper_migration.lanes import Lanes
 from barnabas.core.zookeeper.errors import NoAuthError, NoNodeError, ZooKeeperError
 from barnabas.core.zookeeper.migration import Znode
 from barnabas.core.zookeeper.paths import child
 from barnabas.net.zookeeper.client import ZooKeeperClient
+from barnabas.net.zookeeper.lanes import Lanes
 
 T = TypeVar("T")
 AT_ONCE: Final = 800
