@@ -288,14 +288,15 @@ class ZooKeeperMetadata:
             self._led = seat.epoch
             self._controller = ZooKeeperController(self._zk, seat, self._around, self._publish)
             try:
-                await self._controller.lead(self.committed_image, changed)
+                # A task of its own: before Python 3.13 groups that fail leave marks of a cancellation on the task that
+                # they are in, by which a later one would take its own end for that of the task.
+                await asyncio.create_task(self._controller.lead(self.committed_image, changed), name="controller")
             finally:
                 self._controller = None
                 if self._resigned is not None:
                     await self._resigned()
             if self._stopping or self._zk.session_id != session:
-                # Before Python 3.13 a task group that fails as it is cancelled tells of the failure alone.
-                return
+                return  # a group that fails as it is cancelled tells of the failure alone
 
     def _sit(self, seat: Seat | None) -> None:
         self.seat = seat
