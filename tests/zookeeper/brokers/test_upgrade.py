@@ -20,6 +20,7 @@ from barnabas.model.acl import ResourceType
 from barnabas.net.client import ChannelError
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ApiError, ErrorCode
+from tests.peers.eventually import eventually
 from tests.peers.kafka_zookeeper import ZooKeeperBroker
 from tests.peers.zookeeper import ZooKeeper
 from tests.peers.zookeeper_cluster import KAFKA, OURS, ZooKeeperCluster, chosen
@@ -103,6 +104,7 @@ class AdminLoad:
         """Have this very broker change what any broker may be asked to."""
         settings = {**self._broker.client_properties(), "default.api.timeout.ms": "20000"}
         async with Admin(ClientConfig.from_properties(settings)) as admin:
+            await eventually(lambda: _knows(admin, topic), True, _WAIT_S)  # it may have come, or started, just now
             what = ConfigResource(ConfigResourceType.TOPIC, topic)
             value = str(7_000_000 + number)
             made = rule(ResourceType.TOPIC, topic, who=f"u{number}")
@@ -112,6 +114,11 @@ class AdminLoad:
                     raise error
             await admin.alter_quotas({"user": topic}, {"producer_byte_rate": 1e6 + number})
             assert await admin.delete_acls([made.as_filter]) == [made]
+
+
+async def _knows(admin: Admin, topic: str) -> bool:
+    """Say whether the broker that is asked has heard of the topic."""
+    return topic in await admin.topics()
 
 
 def make_topic(broker: ZooKeeperBroker, name: str) -> None:
