@@ -227,10 +227,12 @@ class Taps:
     async def _stop(self) -> None:
         for server in self._servers:
             server.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # whom it has let in by now is being served after it
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # a transport that is aborted closes its socket in the next turn
 
 
 async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: Any) -> None:
