@@ -50,18 +50,12 @@ BROKER: Final = (
 )
 """What clients are served, by API key."""
 
-CONTROLLER: Final = (
-    "fetch:raft_fetch",
-    "sasl_handshake",
-    "api_versions",
+DECISIONS: Final = (
     "create_topics",
     "delete_topics",
-    "describe_acls",
     "create_acls",
     "delete_acls",
-    "describe_configs",
     "alter_configs",
-    "sasl_authenticate",
     "create_partitions",
     "create_delegation_token",
     "renew_delegation_token",
@@ -72,11 +66,23 @@ CONTROLLER: Final = (
     "list_partition_reassignments",
     "alter_client_quotas",
     "alter_user_scram_credentials",
+    "alter_partition",
+    "allocate_producer_ids",
+)
+"""What a controller decides in either mode: what brokers forward, and ask in their own name."""
+
+CONTROLLER: Final = (
+    *DECISIONS,
+    "fetch:raft_fetch",
+    "sasl_handshake",
+    "api_versions",
+    "describe_acls",
+    "describe_configs",
+    "sasl_authenticate",
     "vote",
     "begin_quorum_epoch",
     "end_quorum_epoch",
     "describe_quorum",
-    "alter_partition",
     "update_features",
     "envelope",
     "fetch_snapshot",
@@ -84,7 +90,6 @@ CONTROLLER: Final = (
     "broker_registration",
     "broker_heartbeat",
     "unregister_broker",
-    "allocate_producer_ids",
     "controller_registration",
     "assign_replicas_to_dirs",
     "add_raft_voter",
@@ -105,24 +110,5 @@ ZOOKEEPER: Final = (
 )
 """What a broker in ZooKeeper mode serves: clients, the controller, and as the controller other brokers."""
 
-ZOOKEEPER_CONTROLLER: Final = (
-    "create_topics",
-    "delete_topics",
-    "create_acls",
-    "delete_acls",
-    "alter_configs",
-    "create_partitions",
-    "create_delegation_token",
-    "renew_delegation_token",
-    "expire_delegation_token",
-    "elect_leaders",
-    "incremental_alter_configs",
-    "alter_partition_reassignments",
-    "list_partition_reassignments",
-    "alter_client_quotas",
-    "alter_user_scram_credentials",
-    "controlled_shutdown",
-    "alter_partition",
-    "allocate_producer_ids",
-)
+ZOOKEEPER_CONTROLLER: Final = (*DECISIONS, "controlled_shutdown")
 """What it serves there as the controller: what brokers forward, and ask in their own name."""
