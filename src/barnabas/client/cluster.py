@@ -162,7 +162,10 @@ class Cluster:
         if not misled:
             return None
         await self.refresh(())
-        return await self.channel(self.controller_id) if self.controller_id in self.nodes else None
+        if self.controller_id not in self.nodes:
+            return None
+        found = await self.channel(self.controller_id)
+        return None if found is self._misled else found
 
     async def _some_channel(self) -> Channel:
         channels = [channel for channel in self._channels.values() if not channel.is_closed]

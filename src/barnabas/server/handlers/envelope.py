@@ -38,8 +38,11 @@ async def envelope(request: EnvelopeRequest, ctx: RequestContext) -> EnvelopeRes
         code = e.code
         if not ctx.authz.was_ready or code is ErrorCode.AUTHORIZER_NOT_READY:
             code = ErrorCode.AUTHORIZER_NOT_READY if ctx.version >= _TELLS_NOT_READY else ErrorCode.UNKNOWN_SERVER_ERROR
-        told = log.info if request.request_data else log.debug  # an empty one only asks whether Envelopes are taken
-        told("Envelope refused", error=code.name, why=e.message, sender=str(ctx.principal), host=ctx.host)
+        # An empty one of a broker only asks whether Envelopes are taken.
+        asks = code is ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE and not request.request_data
+        (log.debug if asks else log.info)(
+            "Envelope refused", error=code.name, why=e.message, sender=str(ctx.principal), host=ctx.host
+        )
         response = EnvelopeResponse(error_code=code)
     return response
 
