@@ -36,7 +36,7 @@ cluster: $(STAMP) ## of the tests those of several nodes under load, killed, pau
 	sh scripts/need.sh java javac mvn kcat
 	$(BIN)/python -m pytest -p no:cacheprovider -m cluster
 
-zookeeper: $(STAMP) $(KERBEROS) ## what wants a real ZooKeeper: its client, the migration tool, brokers in ZooKeeper mode
+zookeeper: $(STAMP) $(KERBEROS) ## of the tests those that want a real ZooKeeper: its client, the migration tool, brokers in ZooKeeper mode
 	sh scripts/need.sh java javac mvn krb5kdc kadmin.local kinit sasl-gssapi
 	$(BIN)/python -m pytest -p no:cacheprovider -m zookeeper
 

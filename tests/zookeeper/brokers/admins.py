@@ -11,6 +11,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 LIMIT_S: Final = 90.0
+_TRY: Final = {"socket.timeout.ms": 5_000}
+"""So long librdkafka may look for a controller that has gone: a new client finds the next at once."""
 _ON_THE_MOVE: Final = frozenset({
     KafkaError.NOT_CONTROLLER,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -22,14 +24,14 @@ _ON_THE_MOVE: Final = frozenset({
 Call = Callable[[AdminClient], Mapping[Any, "Future[Any]"] | Future[Any]]
 
 
-def do(settings: Mapping[str, Any], call: Call, *done: int) -> None:
+def do(settings: dict[str, Any], call: Call, *done: int) -> None:
     """Ask for something, and again while the controller is on the move, which librdkafka leaves to its users.
 
     done: errors that say, from the second time on, that the first one was heard.
     """
     end, first = time.monotonic() + LIMIT_S, True
     while True:
-        admin = AdminClient(dict(settings))  # a new one knows who the controller is now
+        admin = AdminClient(settings | _TRY)  # a new one knows who the controller is now
         try:
             asked = call(admin)
             for future in [asked] if isinstance(asked, Future) else asked.values():

@@ -1,13 +1,21 @@
-"""Records that are written and read all the time, by librdkafka, while brokers come and go."""
+"""Records that are written by librdkafka and read by aiokafka all the time, while brokers come and go.
+
+Not read by librdkafka, which locks itself up when a broker leaves the metadata while it asks for the end of a leader's
+epoch (confluentinc/librdkafka#5476).
+"""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, Self
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import CommitFailedError
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -118,21 +126,41 @@ class Traffic:
         self._tell()
 
     def _consume(self) -> None:
-        group = {"group.id": self._topic.topic, "auto.offset.reset": "earliest", "session.timeout.ms": 10_000}
-        consumer = Consumer(self._settings | group)
-        consumer.subscribe([self._topic.topic])
+        asyncio.run(self._consumed())
+
+    async def _consumed(self) -> None:
+        group = {"group_id": self._topic.topic, "auto_offset_reset": "earliest", "session_timeout_ms": 10_000}
+        # Committed here: what commits by itself never stops when the coordinator has gone as it is to stop.
+        consumer = AIOKafkaConsumer(
+            self._topic.topic, **group, **_in_python(self._settings), enable_auto_commit=False
+        )  # fmt: skip
+        await consumer.start()
         try:
             while not self._leave.is_set():
-                for message in consumer.consume(500, 0.1):
-                    if message.error() is None:
-                        self._take(message)
+                found = await consumer.getmany(timeout_ms=100)
+                for of_partition, records in found.items():
+                    self._take(of_partition.partition, {record.offset: record.value for record in records})
+                if found:
+                    with suppress(CommitFailedError):  # the group changes: committed with the next
+                        await consumer.commit()
         finally:
-            consumer.close()
+            await consumer.stop()
 
-    def _take(self, message: Message) -> None:
-        partition, offset, value = message.partition(), message.offset(), message.value()
-        assert partition is not None
-        assert offset is not None
-        assert isinstance(value, bytes)
-        before = self._read[partition].setdefault(offset, value)
-        self._tell(None if before == value else f"offset {offset} of {partition} was {before!r} and is {value!r}")
+    def _take(self, partition: int, records: dict[int, bytes]) -> None:
+        found = self._read[partition]
+        for offset, value in records.items():
+            before = found.setdefault(offset, value)
+            if before != value:
+                self._tell(f"offset {offset} of {partition} was {before!r} and is {value!r}")
+        self._tell()
+
+
+def _in_python(settings: dict[str, Any]) -> dict[str, Any]:
+    """Give librdkafka's settings of a client in aiokafka's spelling."""
+    return {
+        "bootstrap_servers": settings["bootstrap.servers"],
+        "security_protocol": settings["security.protocol"],
+        "sasl_mechanism": settings["sasl.mechanism"],
+        "sasl_plain_username": settings["sasl.username"],
+        "sasl_plain_password": settings["sasl.password"],
+    }
