@@ -16,12 +16,12 @@ from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
 from barnabas.server.broker_lifecycle import UNREGISTERED
 from barnabas.server.config import Endpoint
+from barnabas.server.coordinators.partition_log import PartitionLog
+from barnabas.server.coordinators.runtime import LogSettings
 from barnabas.server.format import random_uuid
 from barnabas.server.forwarding.topic_creation import TopicCreation
-from barnabas.server.groups.coordinator import LogSettings
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, group_config
 from barnabas.server.groups.metrics import publish_group_metrics
-from barnabas.server.groups.offsets_log import PartitionLog
 from barnabas.server.mode import Lifecycle
 from barnabas.server.node_metrics import BrokerState
 from barnabas.server.producer_ids import ProducerIds

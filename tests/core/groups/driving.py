@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.core.coordinators.shard import At
+from barnabas.core.coordinators.step import Now, Step
 from barnabas.core.groups.config import GroupConfig
-from barnabas.core.groups.image import At, ShardImage
+from barnabas.core.groups.image import ShardImage
 from barnabas.core.groups.joining import Joining
 from barnabas.core.groups.shard import GroupShard
-from barnabas.core.groups.step import Now, Step
 from barnabas.model.uuid import Uuid
 from barnabas.wire.coordinator_records import CoordinatorRecord
 from barnabas.wire.errors import ErrorCode

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.core.coordinators.shard import At
 from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.core.groups.config import GroupConfig
-from barnabas.core.groups.image import At
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.leave_group import MemberIdentity
 from barnabas.wire.records.group_metadata_value import GroupMetadataValue

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.core.coordinators.shard import At
 from barnabas.core.groups import offset_requests
 from barnabas.core.groups.config import GroupConfig
-from barnabas.core.groups.image import At
 from barnabas.model.uuid import ZERO_UUID, Uuid
 from barnabas.wire.coordinator_records import CoordinatorRecord, encode_coordinator_key, encode_coordinator_value
 from barnabas.wire.errors import ApiError, ErrorCode

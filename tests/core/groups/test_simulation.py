@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
+from barnabas.core.coordinators.shard import At
+from barnabas.core.coordinators.step import Now, Step
 from barnabas.core.groups import offset_requests
 from barnabas.core.groups.classic import ClassicGroup, ClassicGroupState
 from barnabas.core.groups.config import GroupConfig
-from barnabas.core.groups.image import At, ShardImage
+from barnabas.core.groups.image import ShardImage
 from barnabas.core.groups.shard import GroupShard
-from barnabas.core.groups.step import Now, Step
 from barnabas.wire.coordinator_records import CoordinatorRecord
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.join_group import JoinGroupResponse

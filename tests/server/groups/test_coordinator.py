@@ -11,8 +11,8 @@ from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.core.groups.config import GroupConfig
 from barnabas.model.uuid import Uuid
 from barnabas.net.clock import SystemClock
-from barnabas.server.groups.coordinator import LogSettings, ShardState
-from barnabas.server.groups.coordinator_log import MemoryLog
+from barnabas.server.coordinators.coordinator_log import MemoryLog
+from barnabas.server.coordinators.runtime import LogSettings, ShardState
 from barnabas.server.groups.group_coordinator import GroupCoordinator
 from barnabas.wire.coordinator_records import (
     CoordinatorRecord,
@@ -55,8 +55,8 @@ class WatchedLog(MemoryLog):
         super().__init__(auto_commit=auto_commit, max_batch_bytes=max_batch_bytes)
         self.appended = asyncio.Event()
 
-    def append(self, batch: bytes) -> int:
-        offset = super().append(batch)
+    def append(self, batch: bytes, *, transaction_version: int = 0) -> int:
+        offset = super().append(batch, transaction_version=transaction_version)
         self.appended.set()
         return offset
 
@@ -317,7 +317,7 @@ async def test_sessions_end_by_the_clock_of_the_loop() -> None:
     joined = await groups.join(request, "c", "h", 9)
     assert joined.error_code == E.NONE
     await appended(world.log())
-    assert groups.shards[0].shard.image.groups["g"].state is ClassicGroupState.EMPTY
+    assert groups.shards.at(0).shard.image.groups["g"].state is ClassicGroupState.EMPTY
     await groups.close()
 
 
@@ -341,7 +341,7 @@ async def test_requests_are_told_to_wait_while_groups_are_loaded() -> None:
     world = World()
     world.log().append(_offset_batch("g", "t", 0, 3))
     task = world.groups.elected(0)
-    assert world.groups.shards[0].state is ShardState.LOADING
+    assert world.groups.shards.at(0).state is ShardState.LOADING
     assert await refusal(world.groups.commit_offsets(commit_request(1), 9)) is E.COORDINATOR_LOAD_IN_PROGRESS
     with pytest.raises(ApiError) as caught:
         world.groups.listed([], [])
@@ -368,7 +368,7 @@ async def test_a_damaged_log_leaves_its_groups_unserved() -> None:
     world = World()
     world.log().append(encode_batch([Record(0, 1, b"\x00\x01garbage", b"\x00\x01")]))
     await world.groups.elected(0)
-    assert world.groups.shards[0].state is ShardState.FAILED
+    assert world.groups.shards.at(0).state is ShardState.FAILED
     assert await refusal(world.groups.commit_offsets(commit_request(1), 9)) is E.NOT_COORDINATOR
     await world.groups.close()
 

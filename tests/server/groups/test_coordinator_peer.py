@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 from barnabas.core.groups.config import GroupConfig
 from barnabas.model.uuid import Uuid
 from barnabas.net.clock import SystemClock
-from barnabas.server.groups.coordinator_log import MemoryLog
+from barnabas.server.coordinators.coordinator_log import MemoryLog
 from barnabas.server.groups.group_coordinator import GroupCoordinator
 from barnabas.testing.cluster import Cluster
 from barnabas.wire.coordinator_records import (

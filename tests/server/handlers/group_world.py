@@ -25,7 +25,7 @@ from barnabas.net.clock import SystemClock
 from barnabas.server.authorization import Authz
 from barnabas.server.config import NodeConfig
 from barnabas.server.context import ClientConnection, RequestContext
-from barnabas.server.groups.coordinator_log import MemoryLog
+from barnabas.server.coordinators.coordinator_log import MemoryLog
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from barnabas.server.node import Node
 from barnabas.server.quotas.throttle import Throttle

@@ -128,7 +128,7 @@ async def test_a_refused_join_says_no_protocol_as_its_version_does(version: int)
 async def test_version_0_has_no_rebalance_timeout_of_its_own() -> None:
     async with world() as w:
         joined = await join(w, 0)
-        member = w.node.groups.shards[0].shard.image.groups["g"].members[joined.member_id]
+        member = w.node.groups.shards.at(0).shard.image.groups["g"].members[joined.member_id]
         assert (member.rebalance_timeout_ms, member.client_host) == (10_000, "/10.0.0.9")
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from immutables import Map
 
+from barnabas.core.coordinators.shard import NO_PRODUCER, At
 from barnabas.core.groups import records
 from barnabas.core.groups.classic import ClassicGroup
 from barnabas.core.groups.offsets import CommittedOffset, OffsetsImage, Place
@@ -21,8 +22,6 @@ from barnabas.wire.records.legacy_offset_commit_key import LegacyOffsetCommitKey
 from barnabas.wire.records.legacy_offset_commit_value import LegacyOffsetCommitValue
 from barnabas.wire.records.offset_commit_key import OffsetCommitKey
 from barnabas.wire.records.offset_commit_value import OffsetCommitValue
-
-NO_PRODUCER: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +34,6 @@ class ShardImage:
     def with_group(self, group: ClassicGroup) -> ShardImage:
         """Give the image with the group in it."""
         return replace(self, groups=self.groups.set(group.group_id, group))
-
-
-@dataclass(frozen=True, slots=True)
-class At:
-    """Where a record stands. now_ms is what a group counts from that the record creates only by naming it."""
-
-    offset: int
-    producer_id: int = NO_PRODUCER
-    now_ms: int = 0
 
 
 @replays(GroupMetadataKey)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from barnabas.core.coordinators.step import Now, Step, Turn
 from barnabas.core.groups import records
 from barnabas.core.groups.classic import (
     COMPLETING,
@@ -27,7 +28,6 @@ from barnabas.core.groups.rebalance import (
     member_key,
     refused_join,
 )
-from barnabas.core.groups.step import Now, Step, Turn
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupResponse

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas.core.coordinators.deadlines import Deadlines
+from barnabas.core.coordinators.step import Now, Step, Turn
 from barnabas.core.groups import records
 from barnabas.core.groups.classic import (
     COMPLETING,
@@ -22,8 +24,6 @@ from barnabas.core.groups.classic import (
     Member,
 )
 from barnabas.core.groups.config import GroupConfig
-from barnabas.core.groups.deadlines import Deadlines
-from barnabas.core.groups.step import Now, Step, Turn
 from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import NewUuid
 from barnabas.wire.errors import ErrorCode

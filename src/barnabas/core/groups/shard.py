@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from barnabas.core.coordinators.deadlines import Deadlines
+from barnabas.core.coordinators.shard import At
+from barnabas.core.coordinators.step import Now, Step, Turn
 from barnabas.core.groups import image as images
 from barnabas.core.groups import joining, offset_requests, records, syncing
 from barnabas.core.groups.classic import EMPTY, ClassicGroup
 from barnabas.core.groups.config import GroupConfig
-from barnabas.core.groups.deadlines import Deadlines
-from barnabas.core.groups.image import REPLAYS, At, ShardImage
+from barnabas.core.groups.image import REPLAYS, ShardImage
 from barnabas.core.groups.joining import Joining
 from barnabas.core.groups.rebalance import (
     NO_MEMBER_ID,
@@ -28,7 +30,6 @@ from barnabas.core.groups.rebalance import (
     Rebalance,
     refused_join,
 )
-from barnabas.core.groups.step import Now, Step, Turn
 from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import NewUuid
 from barnabas.model.uuid import Uuid
@@ -87,6 +88,10 @@ class GroupShard:
         return turn.step()
 
     # time
+
+    def held(self) -> int:
+        """Give how many groups there are."""
+        return len(self.image.groups)
 
     def next_deadline_ms(self) -> int | None:
         """Give when, on the monotonic clock, `tick` has something to do next."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from barnabas.core.coordinators.step import Turn
 from barnabas.core.groups.classic import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
 from barnabas.core.groups.rebalance import NO_MEMBER_ID, Rebalance
-from barnabas.core.groups.step import Turn
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.wire.messages.leave_group import (

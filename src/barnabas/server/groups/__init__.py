@@ -1,1 +1,1 @@
-"""Coordinators and the logs they keep their state in."""
+"""The coordinator of groups."""

@@ -9,21 +9,24 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
+from barnabas.core.coordinators.step import Now, Step
 from barnabas.core.groups import describing, offset_requests
 from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.core.groups.config import GroupConfig
+from barnabas.core.groups.errors import response_error
 from barnabas.core.groups.image import ShardImage
 from barnabas.core.groups.joining import Joining
 from barnabas.core.groups.partitioning import partition_for
 from barnabas.core.groups.shard import GroupShard
-from barnabas.core.groups.step import Now, Step
 from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import Clock, NewUuid
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
-from barnabas.server.groups.coordinator import Ask, LogSettings, ShardRuntime, ShardState
-from barnabas.server.groups.coordinator_log import CoordinatorLog
-from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.server.coordinators.coordinator_log import CoordinatorLog
+from barnabas.server.coordinators.runtime import Ask, Kind, LogSettings, ShardRuntime
+from barnabas.server.coordinators.shards import Shards
+from barnabas.wire.coordinator_records import decode_group_record
+from barnabas.wire.errors import ApiError
 from barnabas.wire.messages.delete_groups import DeletableGroupResult
 from barnabas.wire.messages.describe_groups import DescribedGroup
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -71,62 +74,36 @@ class GroupCoordinator:
         settings: LogSettings | None = None,
     ) -> None:
         self.config = config
-        self._clock = clock
-        self._new_uuid = new_uuid
         self._partition_count = partition_count
-        self._open_log = open_log
-        self._settings = settings or LogSettings()
-        self._shards: dict[int, ShardRuntime] = {}
-        self._loading: set[asyncio.Task[None]] = set()
-        self._closed = False
         self.tally = Tally()
+        self.shards: Shards[GroupShard, ShardImage] = Shards(
+            Kind("groups", "kafka.coordinator.group", decode_group_record, response_error),
+            OFFSETS_TOPIC,
+            lambda _: GroupShard(config, new_uuid, self.tally),
+            clock=clock,
+            open_log=open_log,
+            settings=settings or LogSettings(),
+        )
 
     # leadership
 
     def elected(self, partition: int) -> asyncio.Task[None]:
         """Take a partition over, or again after its epoch changed; the task ends when its groups are loaded."""
-        self.resigned(partition)
-        task = asyncio.get_running_loop().create_task(_load(self._open(partition)))
-        self._loading.add(task)
-        task.add_done_callback(self._loading.discard)
-        return task
-
-    def _open(self, partition: int) -> ShardRuntime | None:
-        tp = TopicPartition(OFFSETS_TOPIC, partition)
-        try:
-            partition_log = self._open_log(tp)
-        except ApiError as e:
-            log.error("groups not served", partition=str(tp), error=str(e))
-            return None
-        self._shards[partition] = ShardRuntime(
-            GroupShard(self.config, self._new_uuid, self.tally),
-            partition_log,
-            self._clock,
-            name=str(tp),
-            settings=self._settings,
-        )
-        return self._shards[partition]
+        return self.shards.elected(partition)
 
     def resigned(self, partition: int) -> None:
         """Give a partition up: its groups are somebody else's now, or nobody's."""
-        runtime = self._shards.pop(partition, None)
-        if runtime is not None:
-            runtime.close()
+        self.shards.resigned(partition)
 
     async def close(self) -> None:
         """Give all partitions up, and wait until nothing of them runs."""
-        self._closed = True
-        for partition in list(self._shards):
-            self.resigned(partition)
-        if self._loading:
-            await asyncio.wait(self._loading)
+        await self.shards.close()
 
     def topics_deleted(self, deleted: Sequence[tuple[str, Uuid]]) -> None:
         """Forget what groups committed for topics that are gone: (name, id)."""
-        for partition, runtime in sorted(self._shards.items()):
-            if runtime.state is ShardState.ACTIVE:
-                future = runtime.submit(lambda shard, now: shard.topics_deleted(deleted))
-                future.add_done_callback(partial(_report, partition))
+        for partition, runtime in self.shards.active():
+            future = runtime.submit(lambda shard, now: shard.topics_deleted(deleted))
+            future.add_done_callback(partial(_report, partition))
 
     # who looks after what
 
@@ -134,21 +111,8 @@ class GroupCoordinator:
         """Give the partition of `__consumer_offsets` that a group belongs to."""
         return partition_for(group_id, self._partition_count())
 
-    @property
-    def shards(self) -> Mapping[int, ShardRuntime]:
-        """Give the shards of this node by partition."""
-        return self._shards
-
-    def _shard(self, group_id: str) -> ShardRuntime:
-        return self._shard_at(self.partition_for(group_id))
-
-    def _shard_at(self, partition: int) -> ShardRuntime:
-        if self._closed:
-            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        runtime = self._shards.get(partition)
-        if runtime is None:
-            raise ApiError(ErrorCode.NOT_COORDINATOR)
-        return runtime
+    def _shard(self, group_id: str) -> ShardRuntime[GroupShard, ShardImage]:
+        return self.shards.at(self.partition_for(group_id))
 
     def _by_partition(self, group_ids: Iterable[str]) -> dict[int, list[str]]:
         by_partition: dict[int, list[str]] = {}
@@ -156,7 +120,7 @@ class GroupCoordinator:
             by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
         return by_partition
 
-    def _submit(self, group_id: str, ask: Ask[R]) -> Awaitable[R]:
+    def _submit(self, group_id: str, ask: Ask[GroupShard, R]) -> Awaitable[R]:
         return self._shard(group_id).submit(ask)
 
     # members; each raises ApiError with what a whole request is refused for
@@ -216,39 +180,28 @@ class GroupCoordinator:
 
     def listed(self, states: Sequence[str], types: Sequence[str]) -> list[ListedGroup]:
         """List the groups of this node; raises COORDINATOR_LOAD_IN_PROGRESS while a shard loads."""
-        if self._closed:
-            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        images: list[ShardImage] = []
-        for _, runtime in sorted(self._shards.items()):
-            if runtime.state in (ShardState.LOADING, ShardState.ACTIVE):
-                images.append(runtime.committed_image())
-        return [group for image in images for group in describing.listed(image, states, types)]
+        return [group for image in self.shards.committed_images() for group in describing.listed(image, states, types)]
 
     def group_count(self, state: ClassicGroupState | None = None) -> int:
         """Give the number of groups, of all or of those in a state."""
-        images = [shard.shard.image for shard in self._shards.values()]
+        images = [shard.shard.image for shard in self.shards.by_partition.values()]
         if state is None:
             return sum(len(image.groups) for image in images)
         return sum(group.state is state for image in images for group in image.groups.values())
 
     def offset_count(self) -> int:
         """Give the number of committed offsets."""
-        return sum(len(shard.shard.image.offsets) for shard in self._shards.values())
+        return sum(len(shard.shard.image.offsets) for shard in self.shards.by_partition.values())
 
     async def delete_groups(self, group_ids: Iterable[str]) -> list[DeletableGroupResult]:
         """Delete groups without members, and their offsets."""
         results: list[DeletableGroupResult] = []
         for partition, ids in self._by_partition(group_ids).items():
             try:
-                results += await self._shard_at(partition).submit(partial(_delete, ids))
+                results += await self.shards.at(partition).submit(partial(_delete, ids))
             except ApiError as e:
                 results += [DeletableGroupResult(group_id=group_id, error_code=e.code) for group_id in ids]
         return results
-
-
-async def _load(runtime: ShardRuntime | None) -> None:
-    if runtime is not None:
-        await runtime.load()
 
 
 def _delete(group_ids: list[str], shard: GroupShard, now: Now) -> Step[Sequence[DeletableGroupResult]]:

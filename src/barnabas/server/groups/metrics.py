@@ -8,7 +8,7 @@ from typing import Final
 
 from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.model.metrics import Metrics, Rates, mbean
-from barnabas.server.groups.coordinator import ShardState
+from barnabas.server.coordinators.runtime import ShardState
 from barnabas.server.groups.group_coordinator import GroupCoordinator
 
 COORDINATOR_METRICS: Final = "group-coordinator-metrics"
@@ -43,7 +43,7 @@ def publish_group_metrics(registry: Metrics, groups: GroupCoordinator) -> None:
     for shard_state in (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED):
         registry.gauge(
             mbean("kafka.server", type=COORDINATOR_METRICS, state=shard_state.value),
-            lambda s=shard_state: sum(shard.state is s for shard in groups.shards.values()),  # type: ignore[misc]
+            lambda s=shard_state: sum(shard.state is s for shard in groups.shards.by_partition.values()),  # type: ignore[misc]
             "num-partitions",
         )
 
@@ -56,7 +56,7 @@ def _count(registry: Metrics, name: str, counted: str, read: Callable[[], int]) 
 
 
 def _load_times(groups: GroupCoordinator) -> list[int]:
-    return [shard.load_time_ms for shard in groups.shards.values() if shard.state is ShardState.ACTIVE]
+    return [shard.load_time_ms for shard in groups.shards.by_partition.values() if shard.state is ShardState.ACTIVE]
 
 
 def _mean(values: list[int]) -> float:

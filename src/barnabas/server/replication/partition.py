@@ -213,14 +213,17 @@ class Partition:
             self.appended()
         return info
 
-    def append_coordinator(self, batch: bytes, epoch: int) -> int:
+    def append_coordinator(self, batch: bytes, epoch: int, transaction_version: int = 0) -> int:
         """Append a batch that a coordinator of that leader epoch made, as with acks=all; gives its last offset."""
         led = self.led()
         self.check_epoch(epoch)
         if len(led.isr) < self.min_isr:
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{self.tp} has {len(led.isr)} replicas in sync")
         info = self.log.append_as_leader(
-            memoryview(bytearray(batch)), self.leader_epoch, origin=AppendOrigin.COORDINATOR
+            memoryview(bytearray(batch)),
+            self.leader_epoch,
+            origin=AppendOrigin.COORDINATOR,
+            transaction_version=transaction_version,
         )
         self.appended()
         return info.last_offset

@@ -1,4 +1,4 @@
-"""What one turn of a group shard asks of its shell: records to append, responses to send, what to resume.
+"""What one turn of a coordinator's shard asks of its shell: records to append, responses to send, what to resume.
 
 A turn never waits. A response is one of two kinds. The turn's own `response` answers the request that was
 asked and is sent when the turn's records (and all before them) are committed. `replies` release requests
@@ -15,6 +15,13 @@ from barnabas.wire.coordinator_records import CoordinatorRecord
 from barnabas.wire.errors import ErrorCode
 
 R_co = TypeVar("R_co", covariant=True)
+
+
+class Producer(NamedTuple):
+    """In whose transaction records are written."""
+
+    producer_id: int
+    epoch: int
 
 
 class Now(NamedTuple):
@@ -40,6 +47,7 @@ class Step(Generic[R_co]):
     replay: whether the records still have to be replayed into the shard; False when the live group already
     moved on and the record only describes it. atomic: whether the records must be one batch.
     resume: called with NONE once the records are committed, or with the error that kept them out of the log.
+    producer: whose transaction the records are part of; they are a batch of their own then.
     """
 
     records: tuple[CoordinatorRecord, ...] = ()
@@ -48,6 +56,7 @@ class Step(Generic[R_co]):
     replay: bool = True
     atomic: bool = True
     resume: Callable[[ErrorCode, Now], Step[None]] | None = None
+    producer: Producer | None = None
 
 
 @dataclass(slots=True)
@@ -71,21 +80,3 @@ class Turn:
     def step(self, response: R_co | None = None) -> Step[R_co]:
         """Close a turn of the classic protocol: its records describe what already is, so none is replayed."""
         return Step(tuple(self.records), response, tuple(self.replies), replay=False, resume=self.resume)
-
-
-def response_error(append_error: ErrorCode) -> ErrorCode:
-    """Give the error that a group client understands for what an append to the log failed with."""
-    return _RESPONSE_ERRORS.get(append_error, append_error)
-
-
-_RESPONSE_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}

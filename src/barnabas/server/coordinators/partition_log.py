@@ -11,11 +11,11 @@ from barnabas.wire.record_batch import iter_headers
 
 
 class PartitionLog:
-    """`server.groups.coordinator_log.CoordinatorLog` over a partition."""
+    """`server.coordinators.coordinator_log.CoordinatorLog` over a partition."""
 
     def __init__(self, partitions: Partitions, tp: TopicPartition) -> None:
         self._partition = partitions.leader(tp.topic, tp.partition)
-        self._leader_epoch = self._partition.leader_epoch
+        self.leader_epoch = self._partition.leader_epoch
 
     @property
     def _log(self) -> Log:
@@ -41,9 +41,9 @@ class PartitionLog:
         """Give the size of the largest batch that is taken."""
         return self._log.config.max_message_bytes
 
-    def append(self, batch: bytes) -> int:
+    def append(self, batch: bytes, *, transaction_version: int = 0) -> int:
         """Append a batch and give its last offset; ApiError, and nothing changed, when it is not taken."""
-        return self._partition.append_coordinator(batch, self._leader_epoch)
+        return self._partition.append_coordinator(batch, self.leader_epoch, transaction_version)
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
         """Give whole batches from `offset` on (at least one), and the offset after them. May block."""

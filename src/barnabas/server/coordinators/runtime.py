@@ -1,7 +1,8 @@
-"""The runtime of a group shard: load by replay, decide, append, answer when committed, and keep its deadlines.
+"""The runtime of a coordinator's shard: load by replay, decide, append, answer when committed, and keep its deadlines.
 
 Steps that are taken in one turn of the event loop share a batch. State is ahead of the log for that long;
 when the batch is not taken, the shard goes back to what the log holds and everybody who waited is refused.
+What is part of a producer's transaction is a batch of its own.
 """
 
 from __future__ import annotations
@@ -10,20 +11,18 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import structlog
 
-from barnabas.core.groups.image import NO_PRODUCER, At, ShardImage
-from barnabas.core.groups.shard import GroupShard
-from barnabas.core.groups.step import Now, Step, response_error
+from barnabas.core.coordinators.shard import NO_PRODUCER, At, Shard
+from barnabas.core.coordinators.step import Now, Producer, Step
 from barnabas.core.replicated import Replicated
 from barnabas.model.ports import Clock
-from barnabas.server.groups.coordinator_log import CoordinatorLog
+from barnabas.server.coordinators.coordinator_log import CoordinatorLog
 from barnabas.wire.coordinator_records import (
     CoordinatorRecord,
     UnknownRecord,
-    decode_group_record,
     encode_coordinator_key,
     encode_coordinator_value,
 )
@@ -32,16 +31,18 @@ from barnabas.wire.record_batch import (
     Compression,
     ControlType,
     Record,
+    control_batch,
     decode_batch,
     decode_control,
     encode_batch,
     iter_headers,
 )
+from barnabas.wire.records.end_txn_marker import EndTxnMarker
 
-log = structlog.get_logger("kafka.coordinator.group")
-
+S = TypeVar("S", bound=Shard[Any])
+I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
-Ask = Callable[[GroupShard, Now], Step[R]]
+Ask = Callable[[S, Now], Step[R]]
 _RECORD_OVERHEAD_BYTES: Final = 40
 """More than a record's own fields and its part of the batch header can take."""
 
@@ -70,6 +71,41 @@ class LogSettings:
     commit_timeout_ms: int = 5_000
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is special about the shards of one topic.
+
+    what: they hold, in the plural, for the log. decode: gives a record of the topic. refusal: what a client is told
+    for an error of the log.
+    """
+
+    what: str
+    logger: str
+    decode: Callable[[bytes, bytes | None], CoordinatorRecord | UnknownRecord]
+    refusal: Callable[[ErrorCode], ErrorCode]
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """How a producer's transaction ends: what its coordinator has a partition write (KIP-98, KIP-890)."""
+
+    producer: Producer
+    commit: bool
+    coordinator_epoch: int
+    transaction_version: int = 0
+
+    def batch(self, now_ms: int) -> bytes:
+        """Give the control batch."""
+        kind = ControlType.COMMIT if self.commit else ControlType.ABORT
+        return control_batch(
+            [(kind, EndTxnMarker(coordinator_epoch=self.coordinator_epoch))],
+            timestamp=now_ms,
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.epoch,
+            transactional=True,
+        )
+
+
 @dataclass(slots=True)
 class _Waiter:
     """Somebody to be told once: that records are committed (NONE), or why they are not."""
@@ -91,20 +127,24 @@ class _Batch:
     records: list[Record] = field(default_factory=list)
     size: int = 0
     waiters: list[_Waiter] = field(default_factory=list)
+    producer: Producer | None = None
 
 
-class ShardRuntime:
+class ShardRuntime(Generic[S, I]):
     """Runs one shard on one partition's log. Belongs to one event loop; nothing here is for other threads."""
 
     def __init__(
         self,
-        shard: GroupShard,
+        kind: Kind,
+        shard: S,
         partition: CoordinatorLog,
         clock: Clock,
         *,
         name: str,
         settings: LogSettings,
     ) -> None:
+        self._kind = kind
+        self._logger = structlog.get_logger(kind.logger)
         self.shard = shard
         self.state = ShardState.LOADING
         self.load_time_ms = 0
@@ -112,7 +152,7 @@ class ShardRuntime:
         self._clock = clock
         self._name = name
         self._settings = settings
-        self._replicated: Replicated[ShardImage, _Waiter] = Replicated(ShardImage())
+        self._replicated: Replicated[I, _Waiter] = Replicated(shard.image)
         self._batch = _Batch()
         self._next_offset = 0
         self._left_alone = 0
@@ -130,7 +170,7 @@ class ShardRuntime:
                 await asyncio.to_thread(self._replay, self._log.log_start_offset, end)
         except (ApiError, ProtocolError, OSError) as e:
             self.state = ShardState.FAILED
-            log.error("cannot load groups", partition=self._name, error=str(e))
+            self._logger.error(f"cannot load {self._kind.what}", partition=self._name, error=str(e))
             return
         if self.state is not ShardState.LOADING:
             return
@@ -142,12 +182,12 @@ class ShardRuntime:
         self._take(self.shard.loaded(self._now()))
         self._arm()
         self.load_time_ms = self._clock.monotonic_ms() - started
-        groups = len(self.shard.image.groups)
         if self._left_alone:
-            # Groups of the newer protocols, or records of a newer Kafka: the log keeps them.
-            log.warning("records of a kind not served here", partition=self._name, records=self._left_alone)
-        say = log.info if end else log.debug
-        say("groups loaded", partition=self._name, groups=groups, records=end, ms=self.load_time_ms)
+            # Of protocols that are not served, or records of a newer Kafka: the log keeps them.
+            self._logger.warning("records of a kind not served here", partition=self._name, records=self._left_alone)
+        say = self._logger.info if end else self._logger.debug
+        what, held = self._kind.what, self.shard.held()
+        say(f"{what} loaded", partition=self._name, **{what: held}, records=end, ms=self.load_time_ms)
 
     def _replay(self, offset: int, end: int) -> None:
         while offset < end and self.state is ShardState.LOADING:
@@ -173,7 +213,7 @@ class ShardRuntime:
             self.shard.end_transaction(producer_id, commit=control[0] is ControlType.COMMIT)
 
     def _replay_record(self, record: Record, at: At) -> None:
-        decoded = decode_group_record(record.key or b"", record.value)
+        decoded = self._kind.decode(record.key or b"", record.value)
         if isinstance(decoded, UnknownRecord) or not self.shard.replay(decoded, at):
             self._left_alone += 1
 
@@ -192,11 +232,11 @@ class ShardRuntime:
         if was_active:
             self._log.forget(self._committed)
             self._deliver(self.shard.unload(self._now()))
-        self._replicated = Replicated(ShardImage())
+        self._replicated = Replicated(self.shard.image)
 
     # requests
 
-    def submit(self, ask: Ask[R]) -> asyncio.Future[R]:
+    def submit(self, ask: Ask[S, R]) -> asyncio.Future[R]:
         """Let the shard take a step; the future gives the response once all the step depends on is committed."""
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         try:
@@ -204,22 +244,38 @@ class ShardRuntime:
             step = ask(self.shard, self._now())
             self._take(step, future)
         except ApiError as e:
-            _refuse(future, response_error(e.code), e.message)
+            _refuse(future, self._kind.refusal(e.code), e.message)
         self._arm()
         return future
 
-    def submit_parking(self, ask: Callable[[GroupShard, Now, asyncio.Future[R]], Step[None]]) -> asyncio.Future[R]:
+    def submit_parking(self, ask: Callable[[S, Now, asyncio.Future[R]], Step[None]]) -> asyncio.Future[R]:
         """The same for a request that the shard parks; it gets the future as the waiter to reply to."""
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         try:
             self._check_active()
             self._take(ask(self.shard, self._now(), future))
         except ApiError as e:
-            _refuse(future, response_error(e.code), e.message)
+            _refuse(future, self._kind.refusal(e.code), e.message)
         self._arm()
         return future
 
-    def committed_image(self) -> ShardImage:
+    def end_transaction(self, marker: Marker) -> asyncio.Future[None]:
+        """Write a transaction's marker; the future gives None once it is committed."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            self._check_active()
+            self._flush_now()
+            last_offset = self._log.append(
+                marker.batch(self._clock.now_ms()), transaction_version=marker.transaction_version
+            )
+            self.shard.end_transaction(marker.producer.producer_id, commit=marker.commit)
+            waiter = _Waiter(lambda error: self._conclude(future, None, error))
+            self._appended(last_offset, [waiter])
+        except ApiError as e:
+            _refuse(future, self._kind.refusal(e.code), e.message)
+        return future
+
+    def committed_image(self) -> I:
         """Give what is committed; raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
         self._check_active()
         return self._replicated.committed
@@ -244,7 +300,13 @@ class ShardRuntime:
         if step.resume is not None:
             self._wait(_Waiter(lambda error: self._resume(step, error)))
         if future is not None:
-            self._wait(_Waiter(lambda error: _conclude(future, step.response, error)))
+            self._wait(_Waiter(lambda error: self._conclude(future, step.response, error)))
+
+    def _conclude(self, future: asyncio.Future[Any], response: object, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            _answer(future, response)
+        else:
+            _refuse(future, self._kind.refusal(error))
 
     def _deliver(self, step: Step[Any]) -> None:
         for reply in step.replies:
@@ -253,7 +315,7 @@ class ShardRuntime:
 
     def _resume(self, step: Step[Any], error: ErrorCode) -> None:
         if step.resume is not None:
-            self._take(step.resume(response_error(error), self._now()))
+            self._take(step.resume(self._kind.refusal(error), self._now()))
             self._arm()
 
     def _wait(self, waiter: _Waiter) -> None:
@@ -266,6 +328,9 @@ class ShardRuntime:
 
     def _put_aside(self, step: Step[Any]) -> None:
         now = self._now()
+        if self._batch.records and self._batch.producer != step.producer:
+            self._flush_now()
+        self._batch.producer = step.producer
         encoded = [self._encode(record, now) for record in step.records]
         groups = [range(len(encoded))] if step.atomic else [range(i, i + 1) for i in range(len(encoded))]
         for group in groups:
@@ -273,14 +338,14 @@ class ShardRuntime:
             if size > self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2:
                 raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes does not fit {self._name}")
             if self._batch.size + size > self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2:
-                error = self._flush()
-                if error is not ErrorCode.NONE:
-                    raise ApiError(error)  # the step was decided on what has just been undone
+                self._flush_now()
+                self._batch.producer = step.producer
             if not self._batch.records:
                 self._flush_later()
             for i in group:
                 if step.replay:
-                    self.shard.replay(step.records[i], At(self._next_offset, now_ms=now.wall_ms))
+                    producer_id = NO_PRODUCER if step.producer is None else step.producer.producer_id
+                    self.shard.replay(step.records[i], At(self._next_offset, producer_id, now.wall_ms))
                 self._next_offset += 1
                 self._batch.records.append(encoded[i])
             self._batch.size += size
@@ -296,27 +361,47 @@ class ShardRuntime:
         else:
             loop.call_soon(self._flush)
 
+    def _flush_now(self) -> None:
+        error = self._flush()
+        if error is not ErrorCode.NONE:
+            raise ApiError(error)  # what comes now was decided on what has just been undone
+
     def _flush(self) -> ErrorCode:
         """Append what was put aside; what the log does not take is undone, and the error given."""
         batch, self._batch = self._batch, _Batch()
         if not batch.records or self.state is not ShardState.ACTIVE:
             return ErrorCode.NONE
-        image = self.shard.image
         try:
-            last_offset = self._log.append(encode_batch(batch.records, compression=self._settings.compression))
+            last_offset = self._log.append(self._encode_batch(batch))
         except ApiError as e:
-            log.error("groups not stored", partition=self._name, records=len(batch.records), error=str(e))
+            self._logger.error(
+                f"{self._kind.what} not stored", partition=self._name, records=len(batch.records), error=str(e)
+            )
             self._undo(batch, e.code)
             return e.code
+        self._appended(last_offset, batch.waiters)
+        return ErrorCode.NONE
+
+    def _appended(self, last_offset: int, waiters: list[_Waiter]) -> None:
         self._next_offset = last_offset + 1
-        self._replicated.appended(last_offset, image)
-        for waiter in batch.waiters:
+        self._replicated.appended(last_offset, self.shard.image)
+        for waiter in waiters:
             if not self._replicated.wait(waiter):
                 waiter.settle()
         self._committed()
         if self._replicated.committed_offset < last_offset:
-            self._expect_commit(batch.waiters)
-        return ErrorCode.NONE
+            self._expect_commit(waiters)
+
+    def _encode_batch(self, batch: _Batch) -> bytes:
+        if batch.producer is None:
+            return encode_batch(batch.records, compression=self._settings.compression)
+        return encode_batch(
+            batch.records,
+            compression=self._settings.compression,
+            producer_id=batch.producer.producer_id,
+            producer_epoch=batch.producer.epoch,
+            transactional=True,
+        )
 
     def _undo(self, batch: _Batch, error: ErrorCode) -> None:
         self.shard.image = self._replicated.newest
@@ -364,7 +449,7 @@ class ShardRuntime:
         try:
             self._take(step)
         except ApiError as e:
-            log.error("a timed step was not stored", partition=self._name, error=str(e))
+            self._logger.error("a timed step was not stored", partition=self._name, error=str(e))
 
     def _due_steps(self) -> Iterator[Step[None]]:
         while self.state is ShardState.ACTIVE and (step := self.shard.tick(self._now())) is not None:
@@ -373,13 +458,6 @@ class ShardRuntime:
 
 def _size(record: Record) -> int:
     return len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
-
-
-def _conclude(future: asyncio.Future[Any], response: object, error: ErrorCode) -> None:
-    if error is ErrorCode.NONE:
-        _answer(future, response)
-    else:
-        _refuse(future, response_error(error))
 
 
 def _answer(future: asyncio.Future[Any], response: object) -> None:

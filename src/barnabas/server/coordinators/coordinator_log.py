@@ -13,6 +13,11 @@ class CoordinatorLog(Protocol):
     """One partition that this node leads. high_watermark: the offset after the last committed record."""
 
     @property
+    def leader_epoch(self) -> int:
+        """Give the epoch in which this node leads."""
+        ...
+
+    @property
     def log_start_offset(self) -> int:
         """Give the offset of the first record."""
         ...
@@ -32,8 +37,11 @@ class CoordinatorLog(Protocol):
         """Give the size of the largest batch that is taken."""
         ...
 
-    def append(self, batch: bytes) -> int:
-        """Append a batch and give its last offset; ApiError, and nothing changed, when it is not taken."""
+    def append(self, batch: bytes, *, transaction_version: int = 0) -> int:
+        """Append a batch and give its last offset; ApiError, and nothing changed, when it is not taken.
+
+        transaction_version: of the transaction that it ends, when it is a marker.
+        """
         ...
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
@@ -54,6 +62,7 @@ class MemoryLog:
 
     def __init__(self, *, auto_commit: bool = True, max_batch_bytes: int = 1_048_588) -> None:
         self.batches: list[bytes] = []
+        self.leader_epoch = 0
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.high_watermark = 0
@@ -62,7 +71,7 @@ class MemoryLog:
         self.failure: ErrorCode | None = None
         self._wake: list[Callable[[], None]] = []
 
-    def append(self, batch: bytes) -> int:
+    def append(self, batch: bytes, *, transaction_version: int = 0) -> int:
         """Append, or fail as `failure` says."""
         if self.failure is not None:
             raise ApiError(self.failure)
