@@ -1,0 +1,91 @@
+"""Brings the markers of ended transactions to the brokers that write them, again and again until all are written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from barnabas.core.transactions.ending import Ending
+from barnabas.core.transactions.marking import LeaderOf, Marking
+from barnabas.net.client import ChannelError
+from barnabas.server.broker_channels import BrokerChannels
+from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+log = structlog.get_logger("kafka.coordinator.transaction.TransactionMarkerChannelManager")
+
+
+class MarkerSender:
+    """One request a broker at a time; what comes up meanwhile goes with the next.
+
+    finished: called with a partition of the transaction log and an ending of it that all partitions know of.
+    retry_backoff_ms: how long to wait before what failed is tried again.
+    """
+
+    def __init__(
+        self,
+        channels: BrokerChannels,
+        leader_of: LeaderOf,
+        finished: Callable[[int, Ending], None],
+        *,
+        retry_backoff_ms: int = 100,
+    ) -> None:
+        self._channels = channels
+        self._leader_of = leader_of
+        self._finished = finished
+        self._retry_backoff_ms = retry_backoff_ms
+        self._marking = Marking()
+        self._requests: set[asyncio.Task[None]] = set()
+        self._retry: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        """Give how many transactions wait for markers."""
+        return len(self._marking)
+
+    def begin(self, shard: int, endings: Iterable[Ending]) -> None:
+        """Send the markers of transactions whose outcome is committed; of those that are known already only once."""
+        self._marking.begin(shard, endings)
+        self._send()
+
+    def forget(self, shard: int) -> None:
+        """Send no more for a partition of the transaction log that was given up."""
+        self._marking.forget(shard)
+
+    def _send(self) -> None:
+        for broker_id, request in self._marking.due(self._leader_of).items():
+            task = asyncio.get_running_loop().create_task(self._ask(broker_id, request))
+            self._requests.add(task)
+            task.add_done_callback(self._requests.discard)
+        for shard, ending in self._marking.finished():
+            self._finished(shard, ending)
+        if len(self._marking) and not self._requests:
+            self._send_later()  # nobody leads what is left
+
+    async def _ask(self, broker_id: int, request: WriteTxnMarkersRequest) -> None:
+        response: WriteTxnMarkersResponse | None = None
+        try:
+            response = await self._channels.call(broker_id, request)
+        except ChannelError as e:
+            log.info("markers not written", broker=broker_id, transactions=len(request.markers), error=str(e))
+        if self._marking.answered(broker_id, response):
+            asyncio.get_running_loop().call_soon(self._send)
+        else:
+            self._send_later()
+
+    def _send_later(self) -> None:
+        if self._retry is None:
+            self._retry = asyncio.get_running_loop().call_later(self._retry_backoff_ms / 1000, self._send_again)
+
+    def _send_again(self) -> None:
+        self._retry = None
+        self._send()
+
+    async def close(self) -> None:
+        """Stop. What is left is taken up by whoever coordinates next."""
+        if self._retry is not None:
+            self._retry.cancel()
+        tasks = list(self._requests)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
