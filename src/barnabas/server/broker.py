@@ -14,6 +14,7 @@ import structlog
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
+from barnabas.server.broker_channels import BrokerChannels
 from barnabas.server.broker_lifecycle import UNREGISTERED
 from barnabas.server.config import Endpoint
 from barnabas.server.coordinators.partition_log import PartitionLog
@@ -31,6 +32,12 @@ from barnabas.server.replication.fetch_sessions import FetchSessions
 from barnabas.server.replication.log_work import LogWork, passes
 from barnabas.server.replication.metrics import publish_replica_metrics
 from barnabas.server.replication.replica_manager import ReplicaManager
+from barnabas.server.transactions.marker_sender import MarkerSender
+from barnabas.server.transactions.transaction_coordinator import (
+    TRANSACTION_TOPIC,
+    TransactionCoordinator,
+    transaction_config,
+)
 from barnabas.wire.compression import Compression
 from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -75,11 +82,25 @@ class Broker:
                 commit_timeout_ms=config["offsets.commit.timeout.ms"],
             ),
         )
+        self.producer_ids = ProducerIds(self._allocate, self._producer_ids_wanted)
+        fetchers = self.replicas.fetchers
+        self._channels = BrokerChannels(fetchers.channel_settings, fetchers.address)
+        self.transactions = TransactionCoordinator(
+            transaction_config(config.values),
+            clock=node.clock,
+            producer_ids=self.producer_ids,
+            transaction_version=lambda: node.image().features.finalized.get("transaction.version", 0),
+            partition_count=self._transaction_partitions,
+            open_log=lambda tp: PartitionLog(self.partitions, tp),
+            new_sender=lambda finished: MarkerSender(self._channels, self._leader_of, finished),
+            settings=LogSettings(load_buffer_bytes=config["transaction.state.log.load.buffer.size"]),
+        )
         self.lifecycle: Lifecycle = node.mode.lifecycle(self)
         self.router = node.mode.broker_router()
         self.topic_creation = TopicCreation(config, node.channel, node.image, node.next_image)
-        self.producer_ids = ProducerIds(self._allocate, self._producer_ids_wanted)
-        self.publishers: Sequence[Publisher] = (TopicPublisher(self.replicas, self.groups, node.metrics),)
+        self.publishers: Sequence[Publisher] = (
+            TopicPublisher(self.replicas, self.groups, self.transactions, node.metrics),
+        )
         publish_group_metrics(node.metrics.registry, self.groups)
         publish_replica_metrics(node.metrics.registry, self.replicas)
         self._serves = self._leaves = False
@@ -127,9 +148,11 @@ class Broker:
         await self.lifecycle.shut_down()
 
     async def close(self) -> None:
-        """Let groups finish what is under way."""
+        """Let groups and transactions finish what is under way."""
         await self.topic_creation.close()
         await self.groups.close()
+        await self.transactions.close()
+        await self._channels.close()
 
     def bootstrap(self) -> str:
         """Give the address for clients: host:port of the first listener that is theirs."""
@@ -155,6 +178,16 @@ class Broker:
     def _offsets_partitions(self) -> int:
         topic = self._node.image().topics.by_name.get(OFFSETS_TOPIC)
         return len(topic.partitions) if topic is not None else int(self._node.config["offsets.topic.num.partitions"])
+
+    def _transaction_partitions(self) -> int:
+        topic = self._node.image().topics.by_name.get(TRANSACTION_TOPIC)
+        key = "transaction.state.log.num.partitions"
+        return len(topic.partitions) if topic is not None else int(self._node.config[key])
+
+    def _leader_of(self, tp: TopicPartition) -> int | None:
+        topic = self._node.image().topics.by_name.get(tp.topic)
+        found = None if topic is None else topic.partitions.get(tp.partition)
+        return None if found is None else found.leader
 
     async def _allocate(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
         answer: AllocateProducerIdsResponse = await self._node.channel.call(request, request.MAX_VERSION)

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from barnabas.server.replication.fetch_sessions import FetchSessions
     from barnabas.server.replication.partitions import Partitions
     from barnabas.server.replication.replica_manager import ReplicaManager
+    from barnabas.server.transactions.transaction_coordinator import TransactionCoordinator
     from barnabas.wire.errors import ErrorCode
 
 log = structlog.get_logger("kafka.server.Node")
@@ -97,6 +98,7 @@ class Node:
     partitions: Partitions
     replicas: ReplicaManager
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
 
@@ -162,6 +164,7 @@ class Node:
         self.broker = Broker(self) if config.is_broker else None
         if self.broker is not None:
             self.partitions, self.groups = self.broker.partitions, self.broker.groups
+            self.transactions = self.broker.transactions
             self.replicas = self.broker.replicas
             self.fetch_sessions, self.producer_ids = self.broker.fetch_sessions, self.broker.producer_ids
             self._publishers += self.broker.publishers

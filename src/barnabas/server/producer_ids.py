@@ -24,6 +24,11 @@ class ProducerIds:
 
     async def next(self) -> int:
         """Give an id that nobody else has; COORDINATOR_LOAD_IN_PROGRESS while no block can be had."""
+        await self.provide()
+        return self.take()
+
+    async def provide(self) -> None:
+        """See that there is an id to take; COORDINATOR_LOAD_IN_PROGRESS while no block can be had."""
         async with self._refill:
             if self._next == self._end:
                 answer = await self._allocate(self._request())
@@ -31,5 +36,10 @@ class ProducerIds:
                     raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
                 self._next = answer.producer_id_start
                 self._end = self._next + answer.producer_id_len
-            self._next += 1
-            return self._next - 1
+
+    def take(self) -> int:
+        """Give an id that nobody else has; COORDINATOR_LOAD_IN_PROGRESS when none is at hand."""
+        if self._next == self._end:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        self._next += 1
+        return self._next - 1

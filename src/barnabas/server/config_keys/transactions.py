@@ -1,4 +1,4 @@
-"""Keys of the transaction log, `__transaction_state`."""
+"""Keys of transactions and of their log, `__transaction_state`."""
 
 from typing import Final
 
@@ -34,6 +34,46 @@ KEYS: Final = (
         ConfigType.INT,
         104_857_600,
         "The segment size of the transaction log, bytes.",
+        importance=Importance.HIGH,
+        validator=at_least(1),
+    ),
+    ConfigKey(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        ConfigType.INT,
+        10_000,
+        "How often transactions that take longer than their time-out are looked for and aborted, ms.",
+        importance=Importance.LOW,
+        validator=at_least(1),
+    ),
+    ConfigKey(
+        "transaction.max.timeout.ms",
+        ConfigType.INT,
+        900_000,
+        "The longest time-out that a producer may ask for its transactions, ms.",
+        importance=Importance.HIGH,
+        validator=at_least(1),
+    ),
+    ConfigKey(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        ConfigType.INT,
+        3_600_000,
+        "How often transactional ids that nobody uses are looked for and forgotten, ms.",
+        importance=Importance.LOW,
+        validator=at_least(1),
+    ),
+    ConfigKey(
+        "transaction.state.log.load.buffer.size",
+        ConfigType.INT,
+        5_242_880,
+        "How much of the transaction log is read at once when it is loaded, bytes.",
+        importance=Importance.HIGH,
+        validator=at_least(1),
+    ),
+    ConfigKey(
+        "transactional.id.expiration.ms",
+        ConfigType.INT,
+        604_800_000,
+        "How long a transactional id is remembered after its last transaction, ms.",
         importance=Importance.HIGH,
         validator=at_least(1),
     ),

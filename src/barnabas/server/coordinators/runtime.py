@@ -148,6 +148,9 @@ class ShardRuntime(Generic[S, I]):
         self.shard = shard
         self.state = ShardState.LOADING
         self.load_time_ms = 0
+        self.on_commit: Callable[[], None] | None = None
+        """Called when the committed state has changed, as long as this serves, and all that was loaded is committed."""
+        self._loaded_to = 0
         self._log = partition
         self._clock = clock
         self._name = name
@@ -174,13 +177,14 @@ class ShardRuntime(Generic[S, I]):
             return
         if self.state is not ShardState.LOADING:
             return
-        self._next_offset = end
+        self._next_offset = self._loaded_to = end
         self._replicated = Replicated(self.shard.image, end - 1)
         self._replicated.committed_offset = min(end, self._log.high_watermark) - 1
         self._log.when_committed(self._committed)
         self.state = ShardState.ACTIVE
         self._take(self.shard.loaded(self._now()))
         self._arm()
+        self._tell_of_commit()
         self.load_time_ms = self._clock.monotonic_ms() - started
         if self._left_alone:
             # Of protocols that are not served, or records of a newer Kafka: the log keeps them.
@@ -413,6 +417,13 @@ class ShardRuntime(Generic[S, I]):
     def _committed(self) -> None:
         for waiter in self._replicated.commit(self._log.high_watermark - 1):
             waiter.settle()
+        self._tell_of_commit()
+
+    def _tell_of_commit(self) -> None:
+        # What was loaded may be taken back by a later leader until it is committed: nobody is told of it before.
+        if self.on_commit is not None and self.state is ShardState.ACTIVE:
+            if self._log.high_watermark >= self._loaded_to:
+                self.on_commit()
 
     def _expect_commit(self, waiters: list[_Waiter]) -> None:
         def too_late() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -23,7 +24,7 @@ class Shards(Generic[S, I]):
     """Shards by partition of `topic`.
 
     new: makes the shard of a partition with that log. open_log: gives the log of a partition that this node has come
-    to lead.
+    to lead. on_commit: told of partitions whose committed state has changed.
     """
 
     def __init__(
@@ -35,7 +36,9 @@ class Shards(Generic[S, I]):
         clock: Clock,
         open_log: Callable[[TopicPartition], CoordinatorLog],
         settings: LogSettings,
+        on_commit: Callable[[int, ShardRuntime[S, I]], None] | None = None,
     ) -> None:
+        self._on_commit = on_commit
         self._kind = kind
         self._topic = topic
         self._new = new
@@ -68,7 +71,7 @@ class Shards(Generic[S, I]):
             log = structlog.get_logger(self._kind.logger)
             log.error(f"{self._kind.what} not served", partition=str(tp), error=str(e))
             return None
-        self._runtimes[partition] = ShardRuntime(
+        runtime = self._runtimes[partition] = ShardRuntime(
             self._kind,
             self._new(partition_log),
             partition_log,
@@ -76,7 +79,9 @@ class Shards(Generic[S, I]):
             name=str(tp),
             settings=self._settings,
         )
-        return self._runtimes[partition]
+        if self._on_commit is not None:
+            runtime.on_commit = partial(self._on_commit, partition, runtime)
+        return runtime
 
     def resigned(self, partition: int) -> None:
         """Give a partition up: what it holds is somebody else's now, or nobody's."""

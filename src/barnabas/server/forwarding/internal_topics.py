@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC
+from barnabas.server.transactions.transaction_coordinator import TRANSACTION_TOPIC
 from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
 if TYPE_CHECKING:
     from barnabas.server.config import NodeConfig
-
-TRANSACTION_TOPIC: Final = "__transaction_state"
 
 
 def internal_topic(name: str, config: NodeConfig) -> CreatableTopic | None:

@@ -29,6 +29,9 @@ BROKER: Final = (
     "api_versions",
     "delete_records",
     "init_producer_id",
+    "add_partitions_to_txn",
+    "add_offsets_to_txn",
+    "end_txn",
     "offset_for_leader_epoch",
     "describe_acls",
     "describe_configs",
@@ -45,6 +48,8 @@ BROKER: Final = (
     "describe_user_scram_credentials",
     "describe_cluster",
     "describe_producers",
+    "describe_transactions",
+    "list_transactions",
     "list_config_resources",
     "describe_topic_partitions",
 )

@@ -1,9 +1,7 @@
 """FindCoordinator v0-6 (v1 kinds of coordinators, v4 many keys, v6 share groups). KIP-98, KIP-699, KIP-932.
 
 Which broker leads the partition that a key belongs to. The first question creates the topic, `__consumer_offsets` or
-`__transaction_state`, and until that is there the answer is COORDINATOR_NOT_AVAILABLE: ask again. Transactions are not
-offered in this release. A retriable answer would keep a producer trying until `max.block.ms` and then hide the reason,
-so once the topic is there the answer is UNSUPPORTED_VERSION with a sentence: Java's producer ends and prints it.
+`__transaction_state`, and until that is there the answer is COORDINATOR_NOT_AVAILABLE: ask again.
 """
 
 from __future__ import annotations
@@ -13,9 +11,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
-from barnabas.server.forwarding.internal_topics import TRANSACTION_TOPIC
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC
 from barnabas.server.router import BY_HANDLER, handles
+from barnabas.server.transactions.transaction_coordinator import TRANSACTION_TOPIC
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.find_coordinator import (
     Coordinator,
@@ -84,13 +82,11 @@ async def _find(kind: KeyType, key: str, ctx: RequestContext) -> _Found:
     if kind is KeyType.GROUP:
         if not ctx.authorize(AclOperation.DESCRIBE, ResourceType.GROUP, key):
             return _Found(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        return await _group_coordinator(key, ctx)
+        return await _leader(OFFSETS_TOPIC, ctx.node.groups.partition_for(key), ctx)
     if kind is KeyType.TRANSACTION:
         if not ctx.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
             return _Found(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if not await _has_topic(TRANSACTION_TOPIC, ctx):
-            return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return _Found(ErrorCode.UNSUPPORTED_VERSION, message="transactions are not offered by this release")
+        return await _leader(TRANSACTION_TOPIC, ctx.node.transactions.partition_for(key), ctx)
     if ctx.version < FIRST_VERSION_WITH_SHARE_GROUPS:
         ctx.authz.decided = True
         return _Found(ErrorCode.INVALID_REQUEST)
@@ -99,12 +95,10 @@ async def _find(kind: KeyType, key: str, ctx: RequestContext) -> _Found:
     return _Found(ErrorCode.UNSUPPORTED_VERSION, message="share groups are not offered by this release")
 
 
-async def _group_coordinator(group_id: str, ctx: RequestContext) -> _Found:
-    if not await _has_topic(OFFSETS_TOPIC, ctx):
+async def _leader(topic: str, partition: int, ctx: RequestContext) -> _Found:
+    if not await _has_topic(topic, ctx):
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    registration = (
-        ctx.node.image().topics.by_name[OFFSETS_TOPIC].partitions.get(ctx.node.groups.partition_for(group_id))
-    )
+    registration = ctx.node.image().topics.by_name[topic].partitions.get(partition)
     if registration is not None:
         for broker in ctx.node.live_brokers(ctx.listener_name):
             if broker.node_id == registration.leader:

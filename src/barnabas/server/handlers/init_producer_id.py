@@ -1,4 +1,4 @@
-"""InitProducerId v0-6, for idempotent producers. KIP-98, KIP-360, KIP-679."""
+"""InitProducerId v0-6 (v3 to go on with an id, v4 PRODUCER_FENCED). KIP-98, KIP-360, KIP-588, KIP-679."""
 
 from __future__ import annotations
 
@@ -12,21 +12,41 @@ from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitP
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
 
+_FIRST_VERSION_THAT_KNOWS_FENCED = 4
+
 
 @handles(InitProducerIdRequest, authz=BY_HANDLER)
 async def init_producer_id(request: InitProducerIdRequest, ctx: RequestContext) -> InitProducerIdResponse:
-    """Give a fresh producer id with epoch 0; whoever may write to any topic may have one."""
+    """Give a producer its id: a transactional id's own, else a fresh one, for whoever may write to any topic."""
     if request.transactional_id is not None:
-        if not ctx.authorize(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-            raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if not request.transactional_id:
-            raise ApiError(ErrorCode.INVALID_REQUEST)
-        # A code that no client retries: the producer fails at once instead of waiting for a coordinator.
-        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+        return await _transactional(request, request.transactional_id, ctx)
     if not ctx.authorize_any(AclOperation.WRITE, ResourceType.TOPIC) and not ctx.authorize(
         AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
     ):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    if (request.producer_id < 0) != (request.producer_epoch < 0):
-        raise ApiError(ErrorCode.INVALID_REQUEST)
+    _check_identity(request)
     return InitProducerIdResponse(producer_id=await ctx.node.producer_ids.next(), producer_epoch=0)
+
+
+async def _transactional(
+    request: InitProducerIdRequest, transactional_id: str, ctx: RequestContext
+) -> InitProducerIdResponse:
+    rights = [AclOperation.WRITE, *([AclOperation.TWO_PHASE_COMMIT] if request.enable2_pc else [])]
+    for operation in rights:
+        if not ctx.authorize(operation, ResourceType.TRANSACTIONAL_ID, transactional_id):
+            raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    _check_identity(request)
+    if not transactional_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id has at least one character")
+    try:
+        response = await ctx.node.transactions.init_producer_id(request, ctx.version)
+    except ApiError as e:
+        response = InitProducerIdResponse(error_code=e.code, producer_id=-1, producer_epoch=-1)
+    if ctx.version < _FIRST_VERSION_THAT_KNOWS_FENCED and response.error_code == ErrorCode.PRODUCER_FENCED:
+        response.error_code = ErrorCode.INVALID_PRODUCER_EPOCH
+    return response
+
+
+def _check_identity(request: InitProducerIdRequest) -> None:
+    if (request.producer_id < 0) != (request.producer_epoch < 0):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a producer that goes on names both its id and its epoch")
