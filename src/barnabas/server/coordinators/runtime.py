@@ -421,9 +421,9 @@ class ShardRuntime(Generic[S, I]):
 
     def _tell_of_commit(self) -> None:
         # What was loaded may be taken back by a later leader until it is committed: nobody is told of it before.
-        if self.on_commit is not None and self.state is ShardState.ACTIVE:
-            if self._log.high_watermark >= self._loaded_to:
-                self.on_commit()
+        settled = self.state is ShardState.ACTIVE and self._log.high_watermark >= self._loaded_to
+        if self.on_commit is not None and settled:
+            self.on_commit()
 
     def _expect_commit(self, waiters: list[_Waiter]) -> None:
         def too_late() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.core.coordinators.step import Producer
 from barnabas.model.acl import AclOperation, ResourceType
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC
@@ -13,10 +14,6 @@ from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, Ad
 
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
-
-_FIRST_VERSION_THAT_KNOWS_FENCED = 2
-_AS_BEFORE_KIP_890 = 0
-"""As which version of AddPartitionsToTxn it counts: producers of the newer protocol never send this."""
 
 
 @handles(AddOffsetsToTxnRequest, authz=BY_HANDLER)
@@ -28,15 +25,8 @@ async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, ctx: RequestContex
         return AddOffsetsToTxnResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     offsets = TopicPartition(OFFSETS_TOPIC, ctx.node.groups.partition_for(request.group_id))
     try:
-        code = await ctx.node.transactions.add_partitions(
-            request.transactional_id,
-            request.producer_id,
-            request.producer_epoch,
-            frozenset({offsets}),
-            _AS_BEFORE_KIP_890,
-        )
+        producer = Producer(request.producer_id, request.producer_epoch)
+        code = await ctx.node.transactions.add_offsets(request.transactional_id, producer, offsets, ctx.version)
     except ApiError as e:
         code = e.code
-    if ctx.version < _FIRST_VERSION_THAT_KNOWS_FENCED and code is ErrorCode.PRODUCER_FENCED:
-        code = ErrorCode.INVALID_PRODUCER_EPOCH
     return AddOffsetsToTxnResponse(error_code=code)

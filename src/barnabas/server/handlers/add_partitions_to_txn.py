@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn v0-5: from clients (v0-3), and from brokers that verify or add for them (v4-5). KIP-98, KIP-890."""
+"""AddPartitionsToTxn v0-5: from clients (v0-3), from brokers that verify or add for them (v4-5). KIP-98, KIP-890."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from barnabas.core.coordinators.step import Producer
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.server.replication.partitions import INTERNAL_TOPICS
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
 
 FIRST_VERSION_OF_BROKERS: Final = 4
-_FIRST_VERSION_THAT_KNOWS_FENCED: Final = 2
 Outcome = Mapping[TopicPartition, ErrorCode]
 
 
@@ -82,15 +82,13 @@ async def _coordinated(
     transaction: AddPartitionsToTxnTransaction, partitions: frozenset[TopicPartition], ctx: RequestContext
 ) -> Outcome:
     coordinator = ctx.node.transactions
-    who = (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch)
+    producer = Producer(transaction.producer_id, transaction.producer_epoch)
     try:
         if transaction.verify_only:
-            return await coordinator.verify_partitions(*who, partitions)
-        code = await coordinator.add_partitions(*who, partitions, ctx.version)
+            return await coordinator.verify_partitions(transaction.transactional_id, producer, partitions)
+        code = await coordinator.add_partitions(transaction.transactional_id, producer, partitions, ctx.version)
     except ApiError as e:
         code = e.code
-    if ctx.version < _FIRST_VERSION_THAT_KNOWS_FENCED and code is ErrorCode.PRODUCER_FENCED:
-        code = ErrorCode.INVALID_PRODUCER_EPOCH
     return dict.fromkeys(partitions, code)
 
 

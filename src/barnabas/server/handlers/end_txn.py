@@ -12,8 +12,6 @@ from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
 
-_FIRST_VERSION_THAT_KNOWS_FENCED = 2
-
 
 @handles(EndTxnRequest, authz=BY_HANDLER)
 async def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse:
@@ -21,9 +19,6 @@ async def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse
     if not ctx.authorize(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     try:
-        response = await ctx.node.transactions.end(request, ctx.version)
+        return await ctx.node.transactions.end(request, ctx.version)
     except ApiError as e:
-        response = EndTxnResponse(error_code=e.code)
-    if ctx.version < _FIRST_VERSION_THAT_KNOWS_FENCED and response.error_code == ErrorCode.PRODUCER_FENCED:
-        response.error_code = ErrorCode.INVALID_PRODUCER_EPOCH
-    return response
+        return EndTxnResponse(error_code=e.code)

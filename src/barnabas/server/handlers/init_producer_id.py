@@ -12,8 +12,6 @@ from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitP
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
 
-_FIRST_VERSION_THAT_KNOWS_FENCED = 4
-
 
 @handles(InitProducerIdRequest, authz=BY_HANDLER)
 async def init_producer_id(request: InitProducerIdRequest, ctx: RequestContext) -> InitProducerIdResponse:
@@ -39,12 +37,9 @@ async def _transactional(
     if not transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id has at least one character")
     try:
-        response = await ctx.node.transactions.init_producer_id(request, ctx.version)
+        return await ctx.node.transactions.init_producer_id(request, ctx.version)
     except ApiError as e:
-        response = InitProducerIdResponse(error_code=e.code, producer_id=-1, producer_epoch=-1)
-    if ctx.version < _FIRST_VERSION_THAT_KNOWS_FENCED and response.error_code == ErrorCode.PRODUCER_FENCED:
-        response.error_code = ErrorCode.INVALID_PRODUCER_EPOCH
-    return response
+        return InitProducerIdResponse(error_code=e.code, producer_id=-1, producer_epoch=-1)
 
 
 def _check_identity(request: InitProducerIdRequest) -> None:

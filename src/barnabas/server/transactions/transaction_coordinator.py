@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
 import structlog
 
+from barnabas.core.coordinators.step import Producer
 from barnabas.core.groups.partitioning import partition_for
 from barnabas.core.transactions import describing
 from barnabas.core.transactions.config import TransactionConfig
@@ -39,9 +40,10 @@ def transaction_config(values: Mapping[str, Any]) -> TransactionConfig:
     """Give the coordinator's part of a node's configuration."""
     return TransactionConfig(
         max_timeout_ms=values["transaction.max.timeout.ms"],
-        abort_interval_ms=values["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
-        expiration_ms=values["transactional.id.expiration.ms"],
-        expiration_interval_ms=values["transaction.remove.expired.transaction.cleanup.interval.ms"],
+        abort_timed_out_interval_ms=values["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
+        id_expiration_ms=values["transactional.id.expiration.ms"],
+        remove_expired_interval_ms=values["transaction.remove.expired.transaction.cleanup.interval.ms"],
+        two_phase_commit_enable=values["transaction.two.phase.commit.enable"],
     )
 
 
@@ -120,21 +122,29 @@ class TransactionCoordinator:
         )
 
     def add_partitions(
-        self, transactional_id: str, producer_id: int, epoch: int, partitions: frozenset[TopicPartition], version: int
+        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition], version: int
     ) -> Awaitable[ErrorCode]:
         """Add partitions to the open transaction, or begin one. version: of AddPartitionsToTxn."""
         return self._submit(
             transactional_id,
-            lambda shard, now: shard.add_partitions(transactional_id, producer_id, epoch, partitions, version, now),
+            lambda shard, now: shard.add_partitions(transactional_id, producer, partitions, version, now),
+        )
+
+    def add_offsets(
+        self, transactional_id: str, producer: Producer, of_group: TopicPartition, version: int
+    ) -> Awaitable[ErrorCode]:
+        """Add a group's offsets. of_group: its partition of `__consumer_offsets`; version: of AddOffsetsToTxn."""
+        return self._submit(
+            transactional_id,
+            lambda shard, now: shard.add_offsets(transactional_id, producer, of_group, version, now),
         )
 
     def verify_partitions(
-        self, transactional_id: str, producer_id: int, epoch: int, partitions: frozenset[TopicPartition]
+        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
     ) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
         """Say which partitions are in the open transaction."""
         return self._submit(
-            transactional_id,
-            lambda shard, now: shard.verify_partitions(transactional_id, producer_id, epoch, partitions),
+            transactional_id, lambda shard, now: shard.verify_partitions(transactional_id, producer, partitions)
         )
 
     async def end(self, request: EndTxnRequest, version: int) -> EndTxnResponse:
@@ -152,12 +162,16 @@ class TransactionCoordinator:
             return TransactionState(transactional_id=transactional_id, error_code=e.code)
 
     def listed(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
-        """List the transactional ids of this node; its error while a shard loads."""
+        """List the transactional ids of this node; the error says that a shard loads, or that the pattern is none."""
+        now_ms = self._clock.now_ms()
         try:
-            images: Sequence[TransactionImage] = self.shards.committed_images()
+            images = self.shards.committed_images()
+            states = [state for image in images for state in describing.listed(image, request, now_ms)]
         except ApiError as e:
             return ListTransactionsResponse(error_code=e.code)
-        return describing.listed(images, request, self._clock.now_ms())
+        return ListTransactionsResponse(
+            unknown_state_filters=describing.unknown_states(request), transaction_states=states
+        )
 
     # markers
 
