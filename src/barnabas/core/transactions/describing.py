@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from barnabas.core.transactions.image import TransactionImage
 from barnabas.core.transactions.metadata import TransactionMetadata
-from barnabas.core.transactions.states import BY_TITLE, DEAD
+from barnabas.core.transactions.states import BY_SPELLING, DEAD
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages import describe_transactions, list_transactions
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest
@@ -35,7 +35,7 @@ def describe(image: TransactionImage, transactional_id: str) -> describe_transac
     elif metadata is None or metadata.state is DEAD:
         described.error_code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     else:
-        described.transaction_state = metadata.state.title
+        described.transaction_state = metadata.state.spelled
         described.transaction_timeout_ms = metadata.timeout_ms
         described.transaction_start_time_ms = metadata.started_ms
         described.producer_id, described.producer_epoch = metadata.producer
@@ -52,7 +52,7 @@ def _topics(metadata: TransactionMetadata) -> list[describe_transactions.TopicDa
 
 def unknown_states(request: ListTransactionsRequest) -> list[str]:
     """Give the states that the request filters by and that do not exist."""
-    return [name for name in request.state_filters if name not in BY_TITLE]
+    return [name for name in request.state_filters if name not in BY_SPELLING]
 
 
 def listed(
@@ -65,7 +65,7 @@ def listed(
 
     whole_match: makes the test of a pattern. Raises what that raises.
     """
-    states = {BY_TITLE[name] for name in request.state_filters if name in BY_TITLE}
+    states = {BY_SPELLING[name] for name in request.state_filters if name in BY_SPELLING}
     producer_ids = frozenset(request.producer_id_filters)
     matches = whole_match(request.transactional_id_pattern) if request.transactional_id_pattern else None
 
@@ -81,5 +81,5 @@ def listed(
     for name, metadata in sorted(image.transactions.items()):
         if is_wanted(metadata):
             yield list_transactions.TransactionState(
-                transactional_id=name, producer_id=metadata.producer_id, transaction_state=metadata.state.title
+                transactional_id=name, producer_id=metadata.producer_id, transaction_state=metadata.state.spelled
             )

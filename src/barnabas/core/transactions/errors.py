@@ -13,7 +13,7 @@ def response_error(append_error: ErrorCode) -> ErrorCode:
 
 
 def in_version(error: ErrorCode, version: int, knows_fencing_from: int) -> ErrorCode:
-    """Give the error as clients of the request's version know it: PRODUCER_FENCED is younger than the APIs (KIP-588)."""
+    """Give the error as clients of the request's version know it: PRODUCER_FENCED came later (KIP-588)."""
     if error is ErrorCode.PRODUCER_FENCED and version < knows_fencing_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error

@@ -113,9 +113,9 @@ def _next_producer(
         if expected.epoch == bumps.last_epoch(metadata) != NO_EPOCH:
             return current
         raise ApiError(ErrorCode.PRODUCER_FENCED)
-    after = (
-        Producer(new_producer_id(), 0) if metadata.is_exhausted else Producer(current.producer_id, current.epoch + 1)
-    )
+    after = Producer(current.producer_id, current.epoch + 1)
+    if metadata.is_exhausted:
+        after = Producer(new_producer_id(), 0)
     if expected is None:
         bumps.forget(name)  # somebody new: whoever was before is a zombie
     else:

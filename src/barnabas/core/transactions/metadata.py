@@ -74,8 +74,8 @@ class TransactionMetadata:
         if self.state not in PREVIOUS_STATES[state]:
             raise ApiError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"transactional id {self.transactional_id} is {self.state.title}, which nothing leads out of to "
-                f"{state.title}",
+                f"transactional id {self.transactional_id} is {self.state.spelled}, which nothing leads out of to "
+                f"{state.spelled}",
             )
         return replace(self, state=state, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)
 

@@ -12,7 +12,8 @@ transactional id (InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn) i
 look at the producer id, because EndTxn was answered already with a producer id that is not in force until then.
 EndTxn of clients before transaction.version 2 looks at the producer first, in Kafka too. As in Kafka, an
 EndTxn for the other outcome hears INVALID_TXN_STATE only once the first is complete.
-An InitProducerId that finds an open transaction begins its abort and is CONCURRENT_TRANSACTIONS, once that is committed.
+
+An InitProducerId that finds an open transaction begins its abort; it is CONCURRENT_TRANSACTIONS once that is committed.
 Kafka keeps in mind that a fencing failed to be written, so as not to bump the epoch twice; here what was not written
 did not happen, and what takes too long is in the image all the same.
 """
@@ -20,7 +21,6 @@ did not happen, and what takes too long is in the image all the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
 from typing import Final
 
 from barnabas.core.coordinators.deadlines import Deadlines
@@ -240,8 +240,8 @@ class TransactionShard:
 
     def _remove_expired(self, now: Now) -> Step[None]:
         if not self._to_visit:
-            self._to_visit = sorted(self.image.transactions, reverse=True)
-        visited = [self._to_visit.pop() for _ in islice(self._to_visit[:], EXPIRIES_A_PASS)]
+            self._to_visit = sorted(self.image.transactions)
+        visited, self._to_visit = self._to_visit[:EXPIRIES_A_PASS], self._to_visit[EXPIRIES_A_PASS:]
         gone = expiry.expired(self.config, self.image, visited, now.wall_ms)
         for transactional_id in gone:
             self._bumps.forget(transactional_id)

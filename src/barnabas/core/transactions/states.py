@@ -11,7 +11,7 @@ class TransactionState(IntEnum):
 
     EMPTY: no transaction since the producer was initialised. ONGOING: partitions were added. PREPARE_*: how the
     transaction ends is decided, its markers are being written. COMPLETE_*: they are written. DEAD and
-    PREPARE_EPOCH_FENCE stand in no log that Kafka writes: they are what its coordinator has in mind between two records.
+    PREPARE_EPOCH_FENCE are in no log that Kafka writes: its coordinator has them in mind between two records.
     """
 
     EMPTY = 0
@@ -24,7 +24,7 @@ class TransactionState(IntEnum):
     PREPARE_EPOCH_FENCE = 7
 
     @property
-    def title(self) -> str:  # type: ignore[override]
+    def spelled(self) -> str:
         """Give how Kafka prints it, PrepareCommit for instance."""
         return self.name.title().replace("_", "")
 
@@ -50,4 +50,4 @@ PREVIOUS_STATES: Final[dict[TransactionState, frozenset[TransactionState]]] = {
     PREPARE_EPOCH_FENCE: frozenset(),
 }
 
-BY_TITLE: Final = {state.title: state for state in TransactionState}
+BY_SPELLING: Final = {state.spelled: state for state in TransactionState}
