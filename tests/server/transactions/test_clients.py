@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 from barnabas.testing.cluster import Cluster
 
@@ -38,7 +38,7 @@ def read(cluster: Cluster, topic: str, *, isolation: str = "read_committed") -> 
     settings = {"group.id": "reader", "isolation.level": isolation, "enable.partition.eof": True}
     consumer = Consumer({**cluster.admin.librdkafka, **settings, "auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    found = []
+    found: list[str] = []
     try:
         while True:
             message = consumer.poll(WAIT_S)
@@ -103,7 +103,7 @@ def test_offsets_are_committed_with_what_was_made_of_the_records(cluster: Cluste
     consumer.subscribe(["input"])
     processor = producer(cluster, "processor")
     try:
-        records = []
+        records: list[Message] = []
         while len(records) < 3:
             records += consumer.consume(3 - len(records), WAIT_S)
         for commits in (False, True):
@@ -131,6 +131,7 @@ def test_transactions_outlive_a_restart(tmp_path: Path) -> None:
         one.commit_transaction(WAIT_S)
         one.begin_transaction()
         send(one, "kept", "b")
-        cluster.restart()
+        cluster.stop()
+        cluster.start()
         one.commit_transaction(WAIT_S)
         assert read(cluster, "kept") == ["a", "b"]

@@ -191,7 +191,7 @@ class ShardRuntime(Generic[S, I]):
             self._logger.warning("records of a kind not served here", partition=self._name, records=self._left_alone)
         say = self._logger.info if end else self._logger.debug
         what, held = self._kind.what, self.shard.held()
-        say(f"{what} loaded", partition=self._name, **{what: held}, records=end, ms=self.load_time_ms)
+        say(f"{what} loaded", partition=self._name, **{what.replace(" ", "_"): held}, records=end, ms=self.load_time_ms)
 
     def _replay(self, offset: int, end: int) -> None:
         while offset < end and self.state is ShardState.LOADING:
