@@ -38,6 +38,7 @@ from barnabas.server.transactions.transaction_coordinator import (
     TransactionCoordinator,
     transaction_config,
 )
+from barnabas.server.transactions.verifier import TransactionVerifier
 from barnabas.wire.compression import Compression
 from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -95,6 +96,7 @@ class Broker:
             new_sender=lambda finished: MarkerSender(self._channels, self._leader_of, finished),
             settings=LogSettings(load_buffer_bytes=config["transaction.state.log.load.buffer.size"]),
         )
+        self._verifier = TransactionVerifier(self._channels, self._transaction_coordinator)
         self.lifecycle: Lifecycle = node.mode.lifecycle(self)
         self.router = node.mode.broker_router()
         self.topic_creation = TopicCreation(config, node.channel, node.image, node.next_image)
@@ -152,6 +154,7 @@ class Broker:
         await self.topic_creation.close()
         await self.groups.close()
         await self.transactions.close()
+        await self._verifier.close()
         await self._channels.close()
 
     def bootstrap(self) -> str:
@@ -183,6 +186,10 @@ class Broker:
         topic = self._node.image().topics.by_name.get(TRANSACTION_TOPIC)
         key = "transaction.state.log.num.partitions"
         return len(topic.partitions) if topic is not None else int(self._node.config[key])
+
+    def _transaction_coordinator(self, transactional_id: str) -> int | None:
+        leader = self._leader_of(TopicPartition(TRANSACTION_TOPIC, self.transactions.partition_for(transactional_id)))
+        return leader if leader is not None and leader >= 0 else None
 
     def _leader_of(self, tp: TopicPartition) -> int | None:
         topic = self._node.image().topics.by_name.get(tp.topic)

@@ -57,13 +57,17 @@ class TransactionVerifier:
         self._wanted: dict[int, dict[str, _Wanted]] = {}
         self._asking: dict[int, asyncio.Task[None]] = {}
 
-    async def verify(self, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition]) -> Errors:
+    async def verify(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> Errors:
         """Give why partitions are not in the producer's open transaction; nothing for those that are."""
-        return await self._ask(transactional_id, producer, frozenset(partitions), add=False)
+        return await self._ask(transactional_id, Producer(producer_id, epoch), frozenset(partitions), add=False)
 
-    async def add(self, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition]) -> Errors:
+    async def add(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> Errors:
         """Put partitions into the producer's transaction; gives why some cannot be, nothing for those that are in."""
-        return await self._ask(transactional_id, producer, frozenset(partitions), add=True)
+        return await self._ask(transactional_id, Producer(producer_id, epoch), frozenset(partitions), add=True)
 
     async def _ask(
         self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition], *, add: bool
@@ -160,9 +164,4 @@ def _settle(wanted: Mapping[str, _Wanted], response: AddPartitionsToTxnResponse)
             for topic in answer.topic_results
             for p in topic.results_by_partition
         }
-        one.settle({tp: _told(code) for tp, code in codes.items() if code is not ErrorCode.NONE})
-
-
-def _told(code: ErrorCode) -> ErrorCode:
-    """Give what producers know: to them a fenced one writes with an old epoch."""
-    return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code
+        one.settle({tp: code for tp, code in codes.items() if code is not ErrorCode.NONE})
