@@ -93,10 +93,10 @@ class Broker:
             transaction_version=lambda: node.image().features.finalized.get("transaction.version", 0),
             partition_count=self._transaction_partitions,
             open_log=lambda tp: PartitionLog(self.partitions, tp),
-            new_sender=lambda finished: MarkerSender(self._channels, self._leader_of, finished),
+            new_sender=lambda finished: MarkerSender(self._channels.call, self._leader_of, finished),
             settings=LogSettings(load_buffer_bytes=config["transaction.state.log.load.buffer.size"]),
         )
-        self._verifier = TransactionVerifier(self._channels, self._transaction_coordinator)
+        self._verifier = TransactionVerifier(self._channels.call, self._transaction_coordinator)
         self.lifecycle: Lifecycle = node.mode.lifecycle(self)
         self.router = node.mode.broker_router()
         self.topic_creation = TopicCreation(config, node.channel, node.image, node.next_image)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
 from barnabas.core.transactions.ending import Ending
 from barnabas.core.transactions.marking import LeaderOf, Marking
 from barnabas.net.client import ChannelError
-from barnabas.server.broker_channels import BrokerChannels
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 log = structlog.get_logger("kafka.coordinator.transaction.TransactionMarkerChannelManager")
+
+Call = Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]]
+"""Asks a broker; ChannelError when there is no answer."""
 
 
 class MarkerSender:
@@ -25,13 +27,13 @@ class MarkerSender:
 
     def __init__(
         self,
-        channels: BrokerChannels,
+        call: Call,
         leader_of: LeaderOf,
         finished: Callable[[int, Ending], None],
         *,
         retry_backoff_ms: int = 100,
     ) -> None:
-        self._channels = channels
+        self._call = call
         self._leader_of = leader_of
         self._finished = finished
         self._retry_backoff_ms = retry_backoff_ms
@@ -65,7 +67,7 @@ class MarkerSender:
     async def _ask(self, broker_id: int, request: WriteTxnMarkersRequest) -> None:
         response: WriteTxnMarkersResponse | None = None
         try:
-            response = await self._channels.call(broker_id, request)
+            response = await self._call(broker_id, request)
         except ChannelError as e:
             log.info("markers not written", broker=broker_id, transactions=len(request.markers), error=str(e))
         if self._marking.answered(broker_id, response):

@@ -6,7 +6,7 @@ What is wanted of one coordinator while it is being asked goes with the next req
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -14,7 +14,6 @@ import structlog
 from barnabas.core.coordinators.step import Producer
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.net.client import AuthenticationError, ChannelError, UnsupportedVersionError
-from barnabas.server.broker_channels import BrokerChannels
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -26,6 +25,8 @@ from barnabas.wire.messages.add_partitions_to_txn import (
 log = structlog.get_logger("kafka.server.AddPartitionsToTxnManager")
 
 Errors = Mapping[TopicPartition, ErrorCode]
+Call = Callable[[int, AddPartitionsToTxnRequest], Awaitable[AddPartitionsToTxnResponse]]
+"""Asks a broker; ChannelError when there is no answer."""
 CoordinatorOf = Callable[[str], int | None]
 """Gives the broker that looks after a transactional id, None while nobody does."""
 
@@ -51,8 +52,8 @@ class _Wanted:
 class TransactionVerifier:
     """One request a coordinator at a time."""
 
-    def __init__(self, channels: BrokerChannels, coordinator_of: CoordinatorOf) -> None:
-        self._channels = channels
+    def __init__(self, call: Call, coordinator_of: CoordinatorOf) -> None:
+        self._call = call
         self._coordinator_of = coordinator_of
         self._wanted: dict[int, dict[str, _Wanted]] = {}
         self._asking: dict[int, asyncio.Task[None]] = {}
@@ -101,7 +102,7 @@ class TransactionVerifier:
 
     async def _ask_all(self, coordinator: int, wanted: Mapping[str, _Wanted]) -> None:
         try:
-            response = await self._channels.call(coordinator, _request(wanted))
+            response = await self._call(coordinator, _request(wanted))
         except UnsupportedVersionError as e:
             log.warning("transactions are not verified", broker=coordinator, error=str(e))
             for one in wanted.values():

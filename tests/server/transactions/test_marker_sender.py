@@ -1,0 +1,88 @@
+"""Markers are sent until they are written, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.core.coordinators.step import Producer
+from barnabas.core.transactions.ending import Ending
+from barnabas.core.transactions.marking import NO_LEADER
+from barnabas.model.topic_partition import TopicPartition
+from barnabas.net.client import DisconnectedError
+from barnabas.server.transactions.marker_sender import MarkerSender
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from tests.core.transactions.test_marking import answer, asked_of
+
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+WAIT_S = 30.0
+
+
+class World:
+    """Partitions, their leaders, and a sender. refusals: what brokers do before they write; None: they are gone."""
+
+    def __init__(self, *refusals: ErrorCode | None) -> None:
+        self.leaders: dict[TopicPartition, int] = {A0: 1, A1: 2}
+        self.refusals = list(refusals)
+        self.asked: list[tuple[int, set[tuple[int, TopicPartition]]]] = []
+        self.was_asked = asyncio.Event()
+        self.finished: asyncio.Queue[tuple[int, Ending]] = asyncio.Queue()
+        self.sender = MarkerSender(self.call, self.leaders.get, self._finished, retry_backoff_ms=1)
+
+    def _finished(self, shard: int, ending: Ending) -> None:
+        self.finished.put_nowait((shard, ending))
+
+    async def call(self, broker: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        self.asked.append((broker, asked_of(request)))
+        self.was_asked.set()
+        if not self.refusals:
+            return answer(request)
+        error = self.refusals.pop(0)
+        self.leaders[A0] = 3
+        if error is None:
+            raise DisconnectedError("gone")
+        return answer(request, error)
+
+
+def ending(*partitions: TopicPartition, number: int = 7) -> Ending:
+    return Ending(f"t{number}", Producer(number, 0), True, frozenset(partitions), 0, 0)
+
+
+async def test_what_failed_is_sent_to_the_next_leader() -> None:
+    world = World(None, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    world.sender.begin(0, [ending(A0)])
+    async with asyncio.timeout(WAIT_S):
+        assert await world.finished.get() == (0, ending(A0))
+    assert world.asked == [(broker, {(7, A0)}) for broker in (1, 3, 3)]
+    assert len(world.sender) == 0
+
+
+async def test_a_partition_without_a_leader_is_waited_for() -> None:
+    world = World()
+    world.leaders[A0] = NO_LEADER
+    world.sender.begin(0, [ending(A0, A1)])
+    async with asyncio.timeout(WAIT_S):
+        await world.was_asked.wait()
+        world.leaders[A0] = 1
+        await world.finished.get()
+    assert world.asked == [(2, {(7, A1)}), (1, {(7, A0)})]
+
+
+async def test_many_go_in_one_request() -> None:
+    world = World()
+    world.sender.begin(0, [ending(A0, number=n) for n in range(3)])
+    async with asyncio.timeout(WAIT_S):
+        for _ in range(3):
+            await world.finished.get()
+    assert world.asked == [(1, {(0, A0), (1, A0), (2, A0)})]
+
+
+async def test_nothing_is_sent_once_it_is_closed() -> None:
+    world = World(*[ErrorCode.NOT_LEADER_OR_FOLLOWER] * 100)
+    world.sender.begin(0, [ending(A0)])
+    async with asyncio.timeout(WAIT_S):
+        await world.was_asked.wait()
+    await world.sender.close()
+    before = len(world.asked)
+    await asyncio.sleep(0)
+    assert len(world.asked) == before
