@@ -15,6 +15,7 @@ from barnabas.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
 )
 
@@ -62,13 +63,11 @@ class Coordinators:
 
     def transactions(self, number: int) -> dict[str, tuple[bool, set[TopicPartition]]]:
         """Give what the n-th request asked: by transactional id whether only to verify, and the partitions."""
-        return {
-            t.transactional_id: (
-                t.verify_only,
-                {TopicPartition(topic.name, p) for topic in t.topics for p in topic.partitions},
-            )
-            for t in self.asked[number][1].transactions
-        }
+        return {t.transactional_id: (t.verify_only, partitions(t.topics)) for t in self.asked[number][1].transactions}
+
+
+def partitions(topics: list[AddPartitionsToTxnTopic]) -> set[TopicPartition]:
+    return {TopicPartition(topic.name, p) for topic in topics for p in topic.partitions}
 
 
 async def begun(*questions: asyncio.Task[Errors]) -> None:
