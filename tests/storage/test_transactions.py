@@ -1,4 +1,4 @@
-"""Transactions in a partition's log: what is stable, what was aborted, over rolls, truncation, restarts and followers."""
+"""Transactions in a partition's log: what is stable and what was aborted, over rolls, cuts, restarts, on followers."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_open_transaction_stands_in_snapshots_and_is_found_by_them() -> None:
     bench = Bench(config=SMALL)
     log = bench.open()
     data(log, 1)
-    for n in range(8):
+    for _ in range(8):
         log.append_as_leader(batch(b"plain"), 0)
     log.close(clean=True)
     again = bench.open(clean=True)

@@ -30,6 +30,8 @@ BROKER: Final = (
     "delete_records",
     "init_producer_id",
     "offset_for_leader_epoch",
+    "write_txn_markers",
+    "txn_offset_commit",
     "describe_acls",
     "describe_configs",
     "alter_replica_log_dirs",
