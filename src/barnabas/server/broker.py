@@ -76,6 +76,7 @@ class Broker:
             new_uuid=random_uuid,
             partition_count=self._offsets_partitions,
             open_log=lambda tp: PartitionLog(self.partitions, tp),
+            verify=self.replicas.verification.guard_of_offsets,
             settings=LogSettings(
                 load_buffer_bytes=config["offsets.load.buffer.size"],
                 compression=Compression(config["offsets.topic.compression.codec"]),

@@ -71,4 +71,6 @@ class LogEnvironment:
     jitter: Callable[[int], int] = no_jitter
     on_io_error: Callable[[Path, OSError], None] = ignore_failure
     producer_expiration_ms: int = 86_400_000
+    verify_transactions: bool = False
+    """Whether the first batch of a transaction needs the guard of a verification (KIP-890)."""
     flushed: Callable[[float], None] = ignore_flush

@@ -16,6 +16,7 @@ from barnabas.storage.log_files import LogFiles
 from barnabas.storage.log_search import TimestampedOffset
 from barnabas.storage.log_validator import AppendOrigin, validate
 from barnabas.storage.producer_state import EndTxnMarker, end_txn_marker
+from barnabas.storage.producer_verification import VerificationGuard
 from barnabas.storage.segment import BatchSpan, Segment
 from barnabas.storage.transaction_index import AbortedTxn
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -58,11 +59,12 @@ class Log(LogFiles):
         *,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction_version: int = 0,
+        guard: VerificationGuard | None = None,
     ) -> LogAppendInfo:
         """Append the batch in `records` (writable: offset and epoch are set in place); ApiError when refused.
 
         From RAFT_LEADER come whole batches with their offsets and epoch set already. transaction_version: of the
-        transaction whose marker a coordinator writes (KIP-890).
+        transaction whose marker a coordinator writes; guard: of the verified transaction that begins here (KIP-890).
         """
         if self._offline or self._closed:
             self.check_usable()
@@ -71,10 +73,31 @@ class Log(LogFiles):
         now_ms = self._now_ms()
         header, data, append_time = validate(records, self.config, origin, now_ms, self._name)
         with self.lock:
+            if header.attributes & 0x10 and self.env.verify_transactions and not header.attributes & 0x20:
+                self._check_verified(header, origin, guard)
             info = self._append_assigned(header, data, append_time, leader_epoch, origin, transaction_version, now_ms)
         if self._unflushed >= self.config.flush_messages:
             self.flush()
         return info
+
+    def _check_verified(self, header: BatchHeader, origin: AppendOrigin, guard: VerificationGuard | None) -> None:
+        retried = origin is AppendOrigin.CLIENT and self.producers.find_duplicate(header) is not None
+        if header.producer_id >= 0 and not retried:
+            self.producers.verifications.check(self.producers.entries.get(header.producer_id), header, guard)
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, bumps_epochs: bool
+    ) -> VerificationGuard | None:
+        """Give what a transaction's first batch must come with; None when its transaction is open here already."""
+        with self.lock:
+            return self.producers.verifications.begin(
+                self.producers.entries.get(producer_id),
+                producer_id,
+                epoch,
+                sequence,
+                self._now_ms(),
+                bumps_epochs=bumps_epochs,
+            )
 
     def _append_assigned(
         self,

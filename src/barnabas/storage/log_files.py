@@ -93,9 +93,11 @@ class LogFiles:
 
     @property
     def last_stable_offset(self) -> int:
-        """Give the offset below which no transaction is open; never above the high watermark."""
+        """Give the offset below which no transaction is open; between the log's start and the high watermark."""
         unstable = self.producers.first_unstable_offset
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
 
     @property
     def is_offline(self) -> bool:
@@ -268,6 +270,7 @@ class LogFiles:
         producer_recovery.rebuild(
             self.producers, self._snapshots, self.segments, self.log_start_offset, offset, self._now_ms()
         )
+        self.producers.on_high_watermark(self.high_watermark)
 
     def _restart(self, offset: int) -> None:
         log.info("starting anew", partition=self._name, offset=offset)

@@ -7,10 +7,10 @@ read. It is rebuilt from snapshots (`producer_snapshot`) and the records after t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from barnabas.storage.producer_verification import Verifications
 from barnabas.storage.transaction_index import AbortedTxn
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.record_batch import BatchHeader, decode_batch
@@ -63,6 +63,19 @@ class ProducerEntry:
     def last_offset_delta(self) -> int:
         return self.batches[-1].offset_delta if self.batches else 0
 
+    def is_in_transaction(self, epoch: int) -> bool:
+        """Say whether a transaction is open in that very epoch."""
+        return self.current_txn_first_offset is not None and self.producer_epoch == epoch
+
+    def check_epoch(self, epoch: int, partition: str) -> None:
+        """Refuse, by ApiError, an epoch that is over."""
+        if epoch < self.producer_epoch:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {self.producer_id} writes with epoch {epoch} to {partition}, but its epoch "
+                f"{self.producer_epoch} has been seen",
+            )
+
     def enter_epoch(self, epoch: int) -> None:
         """Start the sequences anew when the epoch is another."""
         if epoch != self.producer_epoch:
@@ -114,7 +127,15 @@ def end_txn_marker(batch: bytes | memoryview) -> EndTxnMarker | None:
 class ProducerState:
     """The producers of one partition, and its transactions in the order of their first offsets."""
 
-    __slots__ = ("entries", "expiration_ms", "map_end_offset", "ongoing_txns", "topic_partition", "unreplicated_txns")
+    __slots__ = (
+        "entries",
+        "expiration_ms",
+        "map_end_offset",
+        "ongoing_txns",
+        "topic_partition",
+        "unreplicated_txns",
+        "verifications",
+    )
 
     def __init__(self, name: str, expiration_ms: int = 86_400_000) -> None:
         self.topic_partition = name
@@ -125,6 +146,7 @@ class ProducerState:
         self.unreplicated_txns: dict[int, int] = {}
         """First offset -> offset of the marker, for transactions whose marker is not below the high watermark."""
         self.map_end_offset = 0
+        self.verifications = Verifications(name)
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -132,7 +154,8 @@ class ProducerState:
         ongoing, unreplicated = self.ongoing_txns, self.unreplicated_txns
         if not ongoing and not unreplicated:
             return None
-        return min([*_first(ongoing), *_first(unreplicated)])
+        # Transactions end in any order, so those that have ended are not in the order of their first offsets.
+        return min([*list(ongoing)[:1], *unreplicated])
 
     def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
         """Give the remembered batch of which this is a retry, or None."""
@@ -148,17 +171,14 @@ class ProducerState:
     def check_data(self, header: BatchHeader, offset: int, *, check_sequence: bool) -> None:
         """Refuse a batch whose producer is fenced, or that does not follow: ApiError with Kafka's code."""
         entry = self.entries.get(header.producer_id)
+        if entry is not None:
+            entry.check_epoch(header.producer_epoch, self.topic_partition)
+        if check_sequence and self.verifications:
+            self.verifications.check_sequence(entry, header)
         if entry is None:
             return
-        epoch = header.producer_epoch
-        if epoch < entry.producer_epoch:
-            raise ApiError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} writes with epoch {epoch} at offset {offset} of "
-                f"{self.topic_partition}, but its epoch {entry.producer_epoch} has been seen",
-            )
         if check_sequence:
-            self._check_sequence(entry, epoch, header.base_sequence, offset)
+            self._check_sequence(entry, header.producer_epoch, header.base_sequence, offset)
         if entry.current_txn_first_offset is not None and not header.attributes & 0x10:
             raise ApiError(
                 ErrorCode.INVALID_TXN_STATE,
@@ -208,11 +228,13 @@ class ProducerState:
 
     def apply_data(self, header: BatchHeader, base_offset: int, max_timestamp: int) -> None:
         """Remember a batch that was written at `base_offset`."""
+        if self.verifications:
+            self.verifications.written(header)
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry(header.producer_id)
         delta = header.last_offset_delta
-        last = last_sequence_of(header.base_sequence, delta)
+        last = last_sequence_of(header.base_sequence, delta) if header.base_sequence >= 0 else NO_SEQUENCE
         entry.add_batch(header.producer_epoch, BatchMetadata(last, base_offset + delta, delta, max_timestamp))
         if header.attributes & 0x10 and entry.current_txn_first_offset is None:
             entry.current_txn_first_offset = base_offset
@@ -223,6 +245,8 @@ class ProducerState:
 
         `complete` must follow, once the transaction index has the abort.
         """
+        if self.verifications:
+            self.verifications.written(header)
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry(header.producer_id)
@@ -266,6 +290,7 @@ class ProducerState:
         gone = [pid for pid, entry in self.entries.items() if self.is_expired(entry, now_ms)]
         for pid in gone:
             del self.entries[pid]
+        self.verifications.expire(now_ms - self.expiration_ms)
         return len(gone)
 
     def is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
@@ -285,7 +310,3 @@ class ProducerState:
         self.ongoing_txns.clear()
         self.unreplicated_txns.clear()
         self.map_end_offset = end_offset
-
-
-def _first(offsets: dict[int, int]) -> Iterator[int]:
-    yield from (o for o in list(offsets)[:1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -55,8 +56,8 @@ class WatchedLog(MemoryLog):
         super().__init__(auto_commit=auto_commit, max_batch_bytes=max_batch_bytes)
         self.appended = asyncio.Event()
 
-    def append(self, batch: bytes, *, transaction_version: int = 0) -> int:
-        offset = super().append(batch, transaction_version=transaction_version)
+    def append(self, batch: bytes, **how: Any) -> int:
+        offset = super().append(batch, **how)
         self.appended.set()
         return offset
 

@@ -31,6 +31,12 @@ from barnabas.wire.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from barnabas.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from barnabas.wire.records.offset_commit_value import OffsetCommitValue
 
 Records = list[CoordinatorRecord]
@@ -51,6 +57,33 @@ def commit(config: GroupConfig, request: OffsetCommitRequest, now_ms: int) -> tu
             answers.append(OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=error))
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
     return made, OffsetCommitResponse(topics=topics)
+
+
+def commit_in_transaction(
+    config: GroupConfig, request: TxnOffsetCommitRequest, now_ms: int
+) -> tuple[Records, TxnOffsetCommitResponse]:
+    """Give the records of a commit in a producer's transaction that is allowed; they name no topic ids."""
+    made: Records = []
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for p in topic.partitions:
+            error = ErrorCode.NONE
+            if _java_length(p.committed_metadata or "") > config.offset_metadata_max_bytes:
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                value = OffsetCommitValue(
+                    offset=p.committed_offset,
+                    leader_epoch=p.committed_leader_epoch if p.committed_leader_epoch >= 0 else -1,
+                    metadata=p.committed_metadata or "",
+                    commit_timestamp=now_ms,
+                    expire_timestamp=-1,
+                )
+                version = records.OFFSET_COMMIT_VERSION
+                made.append(records.offset_commit(request.group_id, topic.name, p.partition_index, value, version))
+            answers.append(TxnOffsetCommitResponsePartition(partition_index=p.partition_index, error_code=error))
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
+    return made, TxnOffsetCommitResponse(topics=topics)
 
 
 def _commit_record(

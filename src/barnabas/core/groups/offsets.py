@@ -1,7 +1,7 @@
 """Committed offsets: an immutable image, what may be committed, fetched and deleted, and what expires.
 
 Offsets of an open transaction stand apart, by producer id, until its marker says whether they count
-(KIP-98, KIP-447). We replay them; we do not write them yet.
+(KIP-98, KIP-447).
 """
 
 from __future__ import annotations

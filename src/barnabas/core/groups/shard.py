@@ -12,7 +12,7 @@ from typing import Final
 
 from barnabas.core.coordinators.deadlines import Deadlines
 from barnabas.core.coordinators.shard import At
-from barnabas.core.coordinators.step import Now, Step, Turn
+from barnabas.core.coordinators.step import Now, Producer, Step, Turn
 from barnabas.core.groups import image as images
 from barnabas.core.groups import joining, offset_requests, records, syncing
 from barnabas.core.groups.classic import EMPTY, ClassicGroup
@@ -42,6 +42,7 @@ from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetComm
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 _CLEAN_UP_KEY: Final = ("clean-up",)
 
@@ -229,6 +230,18 @@ class GroupShard:
         made, response = offset_requests.commit(self.config, request, now.wall_ms)
         self.tally.offsets_committed += len(made)
         return Step(tuple(made), response)
+
+    def commit_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> Step[TxnOffsetCommitResponse]:
+        """Commit offsets that count once the producer's transaction does; raises what keeps this member from it."""
+        group = self.image.groups.get(request.group_id)
+        if group is not None:
+            who, generation = request.member_id, request.generation_id
+            syncing.check_commit(group, who, request.group_instance_id, generation, in_transaction=True)
+        elif request.generation_id >= 0:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+        made, response = offset_requests.commit_in_transaction(self.config, request, now.wall_ms)
+        self.tally.offsets_committed += len(made)
+        return Step(tuple(made), response, producer=Producer(request.producer_id, request.producer_epoch))
 
     def fetch_stable_offsets(self, request: OffsetFetchRequestGroup) -> Step[OffsetFetchResponseGroup]:
         """Give the newest offsets; those that an open transaction may still change say so."""

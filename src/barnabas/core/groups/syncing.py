@@ -109,8 +109,14 @@ def _leave_one(r: Rebalance, turn: Turn, group: ClassicGroup, who: MemberIdentit
     return ErrorCode.NONE
 
 
-def check_commit(group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> None:
-    """Raise what keeps this member from committing offsets; members of an empty group need no generation."""
+def check_commit(
+    group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, *, in_transaction: bool = False
+) -> None:
+    """Raise what keeps this member from committing offsets; members of an empty group need no generation.
+
+    in_transaction: producers fence each other by their epochs; old ones do not say for which member they commit, and
+    it does not matter what the group is doing (KIP-447).
+    """
     if group.state is DEAD:
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if generation < 0 and group.state is EMPTY:
@@ -119,8 +125,8 @@ def check_commit(group: ClassicGroup, member_id: str, instance_id: str | None, g
         group.validate_member(member_id, instance_id)
         if generation != group.generation:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
-    elif group.state is not EMPTY:
+    elif group.state is not EMPTY and not in_transaction:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-    if group.state is COMPLETING:
+    if group.state is COMPLETING and not in_transaction:
         # The member has the new generation but not its partitions yet.
         raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)

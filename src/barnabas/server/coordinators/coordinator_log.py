@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from barnabas.storage.producer_verification import VerificationGuard
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.record_batch import assign, read_header
 
@@ -37,10 +38,11 @@ class CoordinatorLog(Protocol):
         """Give the size of the largest batch that is taken."""
         ...
 
-    def append(self, batch: bytes, *, transaction_version: int = 0) -> int:
+    def append(self, batch: bytes, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
         """Append a batch and give its last offset; ApiError, and nothing changed, when it is not taken.
 
-        transaction_version: of the transaction that it ends, when it is a marker.
+        transaction_version: of the transaction that it ends, when it is a marker; guard: of the verified transaction
+        that it may begin.
         """
         ...
 
@@ -71,7 +73,7 @@ class MemoryLog:
         self.failure: ErrorCode | None = None
         self._wake: list[Callable[[], None]] = []
 
-    def append(self, batch: bytes, *, transaction_version: int = 0) -> int:
+    def append(self, batch: bytes, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
         """Append, or fail as `failure` says."""
         if self.failure is not None:
             raise ApiError(self.failure)

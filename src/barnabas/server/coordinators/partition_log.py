@@ -7,6 +7,7 @@ from collections.abc import Callable
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.server.replication.partitions import Partitions
 from barnabas.storage.log import Log
+from barnabas.storage.producer_verification import VerificationGuard
 from barnabas.wire.record_batch import iter_headers
 
 
@@ -41,9 +42,9 @@ class PartitionLog:
         """Give the size of the largest batch that is taken."""
         return self._log.config.max_message_bytes
 
-    def append(self, batch: bytes, *, transaction_version: int = 0) -> int:
+    def append(self, batch: bytes, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
         """Append a batch and give its last offset; ApiError, and nothing changed, when it is not taken."""
-        return self._partition.append_coordinator(batch, self.leader_epoch, transaction_version)
+        return self._partition.append_coordinator(batch, self.leader_epoch, transaction_version, guard).last_offset
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
         """Give whole batches from `offset` on (at least one), and the offset after them. May block."""

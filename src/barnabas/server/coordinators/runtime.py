@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
@@ -20,6 +21,7 @@ from barnabas.core.coordinators.step import Now, Producer, Step
 from barnabas.core.replicated import Replicated
 from barnabas.model.ports import Clock
 from barnabas.server.coordinators.coordinator_log import CoordinatorLog
+from barnabas.storage.producer_verification import VerificationGuard
 from barnabas.wire.coordinator_records import (
     CoordinatorRecord,
     UnknownRecord,
@@ -45,6 +47,8 @@ R = TypeVar("R")
 Ask = Callable[[S, Now], Step[R]]
 _RECORD_OVERHEAD_BYTES: Final = 40
 """More than a record's own fields and its part of the batch header can take."""
+
+_OF_PRODUCERS: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE)
 
 
 class ShardState(Enum):
@@ -128,6 +132,7 @@ class _Batch:
     size: int = 0
     waiters: list[_Waiter] = field(default_factory=list)
     producer: Producer | None = None
+    guard: VerificationGuard | None = None
 
 
 class ShardRuntime(Generic[S, I]):
@@ -240,13 +245,16 @@ class ShardRuntime(Generic[S, I]):
 
     # requests
 
-    def submit(self, ask: Ask[S, R]) -> asyncio.Future[R]:
-        """Let the shard take a step; the future gives the response once all the step depends on is committed."""
+    def submit(self, ask: Ask[S, R], *, guard: VerificationGuard | None = None) -> asyncio.Future[R]:
+        """Let the shard take a step; the future gives the response once all the step depends on is committed.
+
+        guard: of the verified transaction that the step's records are part of.
+        """
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         try:
             self._check_active()
             step = ask(self.shard, self._now())
-            self._take(step, future)
+            self._take(step, future, guard)
         except ApiError as e:
             _refuse(future, self._kind.refusal(e.code), e.message)
         self._arm()
@@ -264,7 +272,10 @@ class ShardRuntime(Generic[S, I]):
         return future
 
     def end_transaction(self, marker: Marker) -> asyncio.Future[None]:
-        """Write a transaction's marker; the future gives None once it is committed."""
+        """Write a transaction's marker; the future gives None once it is committed.
+
+        What is wrong with the log it says as the log does, for it answers a transaction's coordinator, not a client.
+        """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             self._check_active()
@@ -273,10 +284,9 @@ class ShardRuntime(Generic[S, I]):
                 marker.batch(self._clock.now_ms()), transaction_version=marker.transaction_version
             )
             self.shard.end_transaction(marker.producer.producer_id, commit=marker.commit)
-            waiter = _Waiter(lambda error: self._conclude(future, None, error))
-            self._appended(last_offset, [waiter])
+            self._appended(last_offset, [_Waiter(partial(_settle, future))])
         except ApiError as e:
-            _refuse(future, self._kind.refusal(e.code), e.message)
+            _refuse(future, e.code, e.message)
         return future
 
     def committed_image(self) -> I:
@@ -292,12 +302,17 @@ class ShardRuntime(Generic[S, I]):
 
     # steps
 
-    def _take(self, step: Step[Any], future: asyncio.Future[Any] | None = None) -> None:
+    def _take(
+        self,
+        step: Step[Any],
+        future: asyncio.Future[Any] | None = None,
+        guard: VerificationGuard | None = None,
+    ) -> None:
         """Carry a step out: send, put aside what must be appended, and remember who waits for that."""
         self._deliver(step)
         if step.records:
             try:
-                self._put_aside(step)
+                self._put_aside(step, guard)
             except ApiError as e:
                 self._resume(step, e.code)
                 raise
@@ -330,11 +345,18 @@ class ShardRuntime(Generic[S, I]):
 
     # appending
 
-    def _put_aside(self, step: Step[Any]) -> None:
+    def _put_aside(self, step: Step[Any], guard: VerificationGuard | None) -> None:
+        if step.producer is None:
+            self._gather(step)
+            return
+        # A batch of its own, and written at once: whoever fences the producer must not refuse what others decided.
+        self._flush_now()
+        self._gather(step)
+        self._batch.producer, self._batch.guard = step.producer, guard
+        self._flush_now()
+
+    def _gather(self, step: Step[Any]) -> None:
         now = self._now()
-        if self._batch.records and self._batch.producer != step.producer:
-            self._flush_now()
-        self._batch.producer = step.producer
         encoded = [self._encode(record, now) for record in step.records]
         groups = [range(len(encoded))] if step.atomic else [range(i, i + 1) for i in range(len(encoded))]
         for group in groups:
@@ -343,7 +365,6 @@ class ShardRuntime(Generic[S, I]):
                 raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes does not fit {self._name}")
             if self._batch.size + size > self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2:
                 self._flush_now()
-                self._batch.producer = step.producer
             if not self._batch.records:
                 self._flush_later()
             for i in group:
@@ -376,11 +397,14 @@ class ShardRuntime(Generic[S, I]):
         if not batch.records or self.state is not ShardState.ACTIVE:
             return ErrorCode.NONE
         try:
-            last_offset = self._log.append(self._encode_batch(batch))
+            if batch.producer is None:
+                last_offset = self._log.append(self._encode_batch(batch))
+            else:
+                last_offset = self._log.append(self._encode_batch(batch), guard=batch.guard)
         except ApiError as e:
-            self._logger.error(
-                f"{self._kind.what} not stored", partition=self._name, records=len(batch.records), error=str(e)
-            )
+            # That a producer is fenced, or too late, is its own affair.
+            say = self._logger.info if e.code in _OF_PRODUCERS else self._logger.error
+            say(f"{self._kind.what} not stored", partition=self._name, records=len(batch.records), error=str(e))
             self._undo(batch, e.code)
             return e.code
         self._appended(last_offset, batch.waiters)
@@ -469,6 +493,13 @@ class ShardRuntime(Generic[S, I]):
 
 def _size(record: Record) -> int:
     return len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
+
+
+def _settle(future: asyncio.Future[None], error: ErrorCode) -> None:
+    if error is ErrorCode.NONE:
+        _answer(future, None)
+    else:
+        _refuse(future, error)
 
 
 def _answer(future: asyncio.Future[Any], response: object) -> None:

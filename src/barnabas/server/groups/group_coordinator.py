@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from barnabas.core.coordinators.step import Now, Step
+from barnabas.core.coordinators.step import Now, Producer, Step
 from barnabas.core.groups import describing, offset_requests
 from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.core.groups.config import GroupConfig
@@ -23,10 +23,11 @@ from barnabas.model.ports import Clock, NewUuid
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
 from barnabas.server.coordinators.coordinator_log import CoordinatorLog
-from barnabas.server.coordinators.runtime import Ask, Kind, LogSettings, ShardRuntime
+from barnabas.server.coordinators.runtime import Ask, Kind, LogSettings, Marker, ShardRuntime
 from barnabas.server.coordinators.shards import Shards
+from barnabas.storage.producer_verification import VerificationGuard
 from barnabas.wire.coordinator_records import decode_group_record
-from barnabas.wire.errors import ApiError
+from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.delete_groups import DeletableGroupResult
 from barnabas.wire.messages.describe_groups import DescribedGroup
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -37,10 +38,21 @@ from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetComm
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 log = structlog.get_logger("kafka.coordinator.group")
 R = TypeVar("R")
+VerifyTransaction = Callable[[TopicPartition, str, Producer, int], Awaitable[VerificationGuard | None]]
+"""Gives the guard of a producer's transaction in a partition: (partition, transactional id, producer, version of the
+request); ApiError when the partition is not part of it."""
+
+
+async def unverified(
+    tp: TopicPartition, transactional_id: str, producer: Producer, version: int
+) -> VerificationGuard | None:
+    """Ask nobody."""
+    return None
 
 
 def group_config(values: Mapping[str, Any]) -> GroupConfig:
@@ -72,8 +84,11 @@ class GroupCoordinator:
         partition_count: Callable[[], int],
         open_log: Callable[[TopicPartition], CoordinatorLog],
         settings: LogSettings | None = None,
+        verify: VerifyTransaction = unverified,
     ) -> None:
+        """verify: asks a transaction's coordinator before its offsets are written."""
         self.config = config
+        self._verify = verify
         self._partition_count = partition_count
         self.tally = Tally()
         self.shards: Shards[GroupShard, ShardImage] = Shards(
@@ -148,6 +163,25 @@ class GroupCoordinator:
     def commit_offsets(self, request: OffsetCommitRequest, version: int) -> Awaitable[OffsetCommitResponse]:
         """Commit offsets of topics that exist; each topic carries its name and its id."""
         return self._submit(request.group_id, lambda shard, now: shard.commit_offsets(request, version, now))
+
+    async def commit_in_transaction(self, request: TxnOffsetCommitRequest, version: int) -> TxnOffsetCommitResponse:
+        """Commit offsets of partitions that exist in a producer's transaction: they count once that is committed."""
+        partition = self.partition_for(request.group_id)
+        self.shards.at(partition)
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID)
+        producer = Producer(request.producer_id, request.producer_epoch)
+        try:
+            tp = TopicPartition(OFFSETS_TOPIC, partition)
+            guard = await self._verify(tp, request.transactional_id, producer, version)
+        except ApiError as e:
+            raise ApiError(response_error(e.code), e.message) from None
+        runtime = self.shards.at(partition)
+        return await runtime.submit(lambda shard, now: shard.commit_in_transaction(request, now), guard=guard)
+
+    def end_transaction(self, partition: int, marker: Marker) -> Awaitable[None]:
+        """Write a transaction's marker to a partition of the offsets' topic; ApiError when it cannot be now."""
+        return self.shards.at(partition).end_transaction(marker)
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Awaitable[OffsetDeleteResponse]:
         """Delete offsets of topics that the group does not read."""

@@ -33,6 +33,8 @@ BROKER: Final = (
     "add_offsets_to_txn",
     "end_txn",
     "offset_for_leader_epoch",
+    "write_txn_markers",
+    "txn_offset_commit",
     "describe_acls",
     "describe_configs",
     "alter_replica_log_dirs",

@@ -1,7 +1,9 @@
-"""Produce v3-13 (v9 flexible, v10 leader hints, v13 topic ids). KIP-98, KIP-516, KIP-951.
+"""Produce v3-13 (v9 flexible, v10 leader hints, v11 TRANSACTION_ABORTABLE, v12 adds partitions to transactions, v13
+topic ids). KIP-98, KIP-516, KIP-890, KIP-951.
 
 Record data is checked by its batch headers and copied once, into the page cache. With acks=all the answer waits until
-the replicas in sync have the records; where there is only one replica, that is at once.
+the replicas in sync have the records; where there is only one replica, that is at once. Before the first batch of a
+transaction its coordinator is asked.
 """
 
 from __future__ import annotations
@@ -14,6 +16,15 @@ from barnabas.model.uuid import ZERO_UUID
 from barnabas.server.replication.partition import ALL_REPLICAS
 from barnabas.server.replication.partitions import INTERNAL_TOPICS
 from barnabas.server.replication.purgatory import AckedRequest
+from barnabas.server.replication.transaction_verification import Begun, FirstBatches
+from barnabas.server.replication.transactional_batches import (
+    ATTRIBUTES_AT,
+    MAGIC_AT,
+    NamedTopic,
+    first_batches,
+    has_transactional,
+    keep,
+)
 from barnabas.server.router import BY_HANDLER, NO_ANSWER, NoAnswer, handles
 from barnabas.storage.log_validator import RecordsRefusedError
 from barnabas.wire.batch_header import BATCH_HEADER_SIZE, CURRENT_MAGIC, LOG_OVERHEAD, TRANSACTIONAL
@@ -39,8 +50,6 @@ if TYPE_CHECKING:
 
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client id that may write to internal topics, as in Kafka."""
-MAGIC_AT: Final = 16
-ATTRIBUTES_AT: Final = 22
 UNKNOWN: Final = -1
 LEADERS_FROM: Final = 10
 """The first version whose answers name the leader to a client that asked somebody else (KIP-951)."""
@@ -60,6 +69,9 @@ _WITHOUT_LOG_START: Final = frozenset(
 """Failures after which Kafka does not say where the log begins."""
 
 
+_Answer = ProduceResponse | NoAnswer | Awaitable["ProduceResponse | NoAnswer"]
+
+
 class _Written(NamedTuple):
     """A write that is not committed yet, and its answer."""
 
@@ -69,18 +81,46 @@ class _Written(NamedTuple):
 
 
 @handles(ProduceRequest, authz=BY_HANDLER)
-def produce(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | NoAnswer | Awaitable[ProduceResponse]:
+def produce(request: ProduceRequest, ctx: RequestContext) -> _Answer:
     """Append each partition's batches; what fails, fails alone."""
     refused = _refused_as_a_whole(request, ctx)
+    # As in Kafka, a topic without partitions is not answered.
+    named = [_named(topic, ctx, refused) for topic in request.topic_data if topic.partition_data]
+    if request.transactional_id is None or refused is not None:
+        return _write(request, named, ctx)
+    try:
+        batches = first_batches(request.transactional_id, named, ctx.version)
+    except ApiError as e:
+        return _write(request, [one._replace(refused=e) for one in named], ctx)
+    if batches is None:
+        return _write(request, named, ctx, Begun())
+    begun = ctx.node.replicas.verification.begin(batches)
+    if not begun.guards:
+        return _write(request, named, ctx, begun)
+    keep(request)  # now: a coroutine begins only after the next request may have come in
+    return _write_once_asked(request, named, ctx, batches, begun)
+
+
+async def _write_once_asked(
+    request: ProduceRequest, named: list[NamedTopic], ctx: RequestContext, batches: FirstBatches, begun: Begun
+) -> ProduceResponse | NoAnswer:
+    begun = await ctx.node.replicas.verification.ask_patiently(batches, begun)
+    answer = _write(request, named, ctx, begun)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _write(
+    request: ProduceRequest, named: list[NamedTopic], ctx: RequestContext, begun: Begun | None = None
+) -> _Answer:
+    """Append; begun: of the transaction that the request names, None when it names none."""
     uncommitted: list[_Written] = []
-    answers = [  # as in Kafka, a topic without partitions is not answered
+    answers = [
         TopicProduceResponse(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partition_responses=_topic(request, topic, ctx, refused, uncommitted),
+            name=one.topic.name,
+            topic_id=one.topic.topic_id,
+            partition_responses=_topic(request, one, ctx, uncommitted, begun),
         )
-        for topic in request.topic_data
-        if topic.partition_data
+        for one in named
     ]
     ctx.node.quotas.produced(ctx, sum(len(p.records or b"") for t in request.topic_data for p in t.partition_data))
     if request.acks == 0:
@@ -131,24 +171,21 @@ def _response(answers: list[TopicProduceResponse], ctx: RequestContext) -> Produ
 
 
 def _refused_as_a_whole(request: ProduceRequest, ctx: RequestContext) -> ApiError | None:
-    ctx.authz.decided = not any(t.partition_data for t in request.topic_data) or request.transactional_id is not None
-    if request.transactional_id is not None:
-        if not ctx.authorize(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-            return ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return ApiError(ErrorCode.INVALID_TXN_STATE, "transactions are not offered by this release")
+    ctx.authz.decided = not any(t.partition_data for t in request.topic_data)
+    transactional_id = request.transactional_id
+    if (
+        transactional_id is not None
+        and has_transactional(request)
+        and not ctx.authorize(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    ):
+        return ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.acks not in (-1, 0, 1):
         ctx.authz.decided = True
         return ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; want 0, 1 or -1 (all)")
     return None
 
 
-def _topic(
-    request: ProduceRequest,
-    topic: TopicProduceData,
-    ctx: RequestContext,
-    refused: ApiError | None,
-    uncommitted: list[_Written],
-) -> list[PartitionProduceResponse]:
+def _named(topic: TopicProduceData, ctx: RequestContext, refused: ApiError | None) -> NamedTopic:
     name = topic.name
     if refused is None and ctx.version >= 13:
         known = ctx.node.image().topics.by_id.get(topic.topic_id)
@@ -159,9 +196,16 @@ def _topic(
             name = known.name
     if refused is None:
         refused = _refused_topic(name, ctx)
+    return NamedTopic(topic, name, refused)
+
+
+def _topic(
+    request: ProduceRequest, one: NamedTopic, ctx: RequestContext, uncommitted: list[_Written], begun: Begun | None
+) -> list[PartitionProduceResponse]:
+    topic, name, refused = one
     if refused is not None:
         return [_failure(p.index, refused, ctx) for p in topic.partition_data]
-    return [_append(name, p, request.acks, ctx, uncommitted) for p in topic.partition_data]
+    return [_append(name, p, request.acks, ctx, uncommitted, begun) for p in topic.partition_data]
 
 
 def _refused_topic(name: str, ctx: RequestContext) -> ApiError | None:
@@ -175,7 +219,12 @@ def _refused_topic(name: str, ctx: RequestContext) -> ApiError | None:
 
 
 def _append(
-    topic: str, data: PartitionProduceData, acks: int, ctx: RequestContext, uncommitted: list[_Written]
+    topic: str,
+    data: PartitionProduceData,
+    acks: int,
+    ctx: RequestContext,
+    uncommitted: list[_Written],
+    begun: Begun | None,
 ) -> PartitionProduceResponse:
     node = ctx.node
     partition = stats = None
@@ -183,9 +232,10 @@ def _append(
         leader = node.partitions.leader(topic, data.index)
         stats = node.metrics.topics.of(topic)
         stats.produce_requests.count += 1
-        records = _one_batch(data.records, ctx)
+        records = _one_batch(data.records, ctx, begun)
+        guard = None if begun is None else begun.guard_of(leader.tp)
         partition = leader
-        info = partition.append(records, acks)
+        info = partition.append(records, acks, guard)
     except ApiError as e:
         if stats is not None:
             node.metrics.topics.write_refused(topic, e, len(data.records or b""))
@@ -210,7 +260,7 @@ def _size_at(records: memoryview, at: int) -> int:
     return LOG_OVERHEAD + int.from_bytes(records[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
 
 
-def _one_batch(records: Records | None, ctx: RequestContext) -> memoryview:
+def _one_batch(records: Records | None, ctx: RequestContext, begun: Begun | None) -> memoryview:
     """Give the records of a partition when they are one whole batch of the format in use; ApiError when not."""
     if not isinstance(records, memoryview) or len(records) < BATCH_HEADER_SIZE:
         raise ApiError(ErrorCode.INVALID_RECORD, "a produce request must hold one batch for each partition")
@@ -224,7 +274,7 @@ def _one_batch(records: Records | None, ctx: RequestContext) -> memoryview:
     if BATCH_HEADER_SIZE <= size <= len(records) - BATCH_HEADER_SIZE and size + _size_at(records, size) <= len(records):
         raise ApiError(ErrorCode.INVALID_RECORD, "a produce request holds one batch for each partition, not more")
     attributes = records[ATTRIBUTES_AT]
-    if attributes & TRANSACTIONAL:
+    if attributes & TRANSACTIONAL and begun is None:
         raise ApiError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a batch belongs to a transaction, the request to none"
         )

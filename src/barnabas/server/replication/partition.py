@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.model.topic_partition import TopicPartition
     from barnabas.model.uuid import Uuid
     from barnabas.storage.log import Log, LogAppendInfo
+    from barnabas.storage.producer_verification import VerificationGuard
 
 log = structlog.get_logger("state.change.logger")
 
@@ -200,21 +201,30 @@ class Partition:
         configured = self.log.config.min_insync_replicas
         return configured if self.leadership is None else self.leadership.min_isr(configured)
 
-    def append(self, records: memoryview, acks: int) -> LogAppendInfo:
-        """Append a client's batches; ApiError with Kafka's code when they cannot be taken."""
+    def append(self, records: memoryview, acks: int, guard: VerificationGuard | None = None) -> LogAppendInfo:
+        """Append a client's batch; ApiError with Kafka's code when it cannot be taken.
+
+        guard: of the verified transaction that begins here.
+        """
         led = self.led()
         if acks == ALL_REPLICAS and not self._alone and len(led.isr) < self.min_isr:
             raise ApiError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self.tp} has {len(led.isr)} replicas in sync, and min.insync.replicas wants {self.min_isr}",
             )
-        info = self.log.append_as_leader(records, self.leader_epoch, origin=AppendOrigin.CLIENT)
+        info = self.log.append_as_leader(records, self.leader_epoch, origin=AppendOrigin.CLIENT, guard=guard)
         if not info.duplicate:
             self.appended()
         return info
 
-    def append_coordinator(self, batch: bytes, epoch: int, transaction_version: int = 0) -> int:
-        """Append a batch that a coordinator of that leader epoch made, as with acks=all; gives its last offset."""
+    def append_coordinator(
+        self,
+        batch: bytes,
+        epoch: int = LATEST_EPOCH,
+        transaction_version: int = 0,
+        guard: VerificationGuard | None = None,
+    ) -> LogAppendInfo:
+        """Append a batch that a coordinator made, as with acks=all. epoch: in which its coordinator leads."""
         led = self.led()
         self.check_epoch(epoch)
         if len(led.isr) < self.min_isr:
@@ -224,9 +234,10 @@ class Partition:
             self.leader_epoch,
             origin=AppendOrigin.COORDINATOR,
             transaction_version=transaction_version,
+            guard=guard,
         )
         self.appended()
-        return info.last_offset
+        return info
 
     def appended(self) -> None:
         """Commit what was appended when nobody else has to have it, and wake those who wait for it."""

@@ -23,6 +23,7 @@ from barnabas.server.replication.partitions import Partition, Partitions, Replic
 from barnabas.server.replication.purgatory import Purgatory
 from barnabas.server.replication.quota import ReplicationQuota
 from barnabas.server.replication.reports import ReplicaReports
+from barnabas.server.replication.transaction_verification import TransactionVerification
 
 if TYPE_CHECKING:
     from barnabas.core.metadata.delta import MetadataDelta
@@ -90,6 +91,7 @@ class ReplicaManager:
             bytes_in=metrics.meter(_topic_metric("ReplicationBytesInPerSec"), "bytes"),
             reassignment_bytes_in=metrics.meter(_topic_metric("ReassignmentBytesInPerSec"), "bytes"),
         )
+        self.verification = TransactionVerification(self.partitions, clock)
         self._clock = clock
         self._log_dirs = log_dirs
         self.reports = ReplicaReports(
@@ -108,6 +110,8 @@ class ReplicaManager:
 
     def _take(self, config: NodeConfig) -> None:
         self.partitions.max_lag_ms = config["replica.lag.time.max.ms"]
+        self.verification.reconfigure(config)
+        self._log_dirs.env.verify_transactions = self.verification.is_enabled
         self.leader_quota.limit(config["leader.replication.throttled.rate"])
         self.follower_quota.limit(config["follower.replication.throttled.rate"])
         self.moving_quota.limit(config["replica.alter.log.dirs.io.max.bytes.per.second"])
