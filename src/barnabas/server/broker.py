@@ -32,7 +32,9 @@ from barnabas.server.replication.fetch_sessions import FetchSessions
 from barnabas.server.replication.log_work import LogWork, passes
 from barnabas.server.replication.metrics import publish_replica_metrics
 from barnabas.server.replication.replica_manager import ReplicaManager
+from barnabas.server.transactions.adding import add_for_brokers
 from barnabas.server.transactions.marker_sender import MarkerSender
+from barnabas.server.transactions.marker_writing import write_markers
 from barnabas.server.transactions.transaction_coordinator import (
     TRANSACTION_TOPIC,
     TransactionCoordinator,
@@ -40,7 +42,9 @@ from barnabas.server.transactions.transaction_coordinator import (
 )
 from barnabas.server.transactions.verifier import TransactionVerifier
 from barnabas.wire.compression import Compression
+from barnabas.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 if TYPE_CHECKING:
     from barnabas.server.node import Node
@@ -94,10 +98,11 @@ class Broker:
             transaction_version=lambda: node.image().features.finalized.get("transaction.version", 0),
             partition_count=self._transaction_partitions,
             open_log=lambda tp: PartitionLog(self.partitions, tp),
-            new_sender=lambda finished: MarkerSender(self._channels.call, self._leader_of, finished),
+            new_sender=lambda finished: MarkerSender(self._have_marked, self._leader_of, finished),
             settings=LogSettings(load_buffer_bytes=config["transaction.state.log.load.buffer.size"]),
         )
-        self._verifier = TransactionVerifier(self._channels.call, self._transaction_coordinator)
+        self._verifier = TransactionVerifier(self._have_added, self._transaction_coordinator)
+        self.replicas.verification.verifier = self._verifier
         self.lifecycle: Lifecycle = node.mode.lifecycle(self)
         self.router = node.mode.broker_router()
         self.topic_creation = TopicCreation(config, node.channel, node.image, node.next_image)
@@ -187,6 +192,18 @@ class Broker:
         topic = self._node.image().topics.by_name.get(TRANSACTION_TOPIC)
         key = "transaction.state.log.num.partitions"
         return len(topic.partitions) if topic is not None else int(self._node.config[key])
+
+    async def _have_marked(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        if broker_id == self._node.config.node_id:
+            return await write_markers(request, self._node)
+        response: WriteTxnMarkersResponse = await self._channels.call(broker_id, request)
+        return response
+
+    async def _have_added(self, broker_id: int, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+        if broker_id == self._node.config.node_id:
+            return await add_for_brokers(request, request.MAX_VERSION, self._node)
+        response: AddPartitionsToTxnResponse = await self._channels.call(broker_id, request)
+        return response
 
     def _transaction_coordinator(self, transactional_id: str) -> int | None:
         leader = self._leader_of(TopicPartition(TRANSACTION_TOPIC, self.transactions.partition_for(transactional_id)))

@@ -1,55 +1,17 @@
-"""WriteTxnMarkers v1-2 (v2 names the transaction's version): how a transaction coordinator ends one. KIP-98, KIP-890.
-
-Each partition gets its marker and answers for itself, once the replicas in sync have it. Partitions of
-`__consumer_offsets` get theirs by way of the group coordinator, whose offsets count, or vanish, by that.
-"""
+"""WriteTxnMarkers v1-2 (v2 names the transaction's version): how a coordinator ends a transaction. KIP-98, KIP-890."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
-from barnabas.core.coordinators.step import Producer
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
-from barnabas.model.topic_partition import TopicPartition
-from barnabas.server.coordinators.runtime import Marker
-from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC
-from barnabas.server.replication.purgatory import AckedRequest
 from barnabas.server.router import BY_HANDLER, handles
+from barnabas.server.transactions.marker_writing import write_markers
 from barnabas.wire.errors import ApiError, ErrorCode
-from barnabas.wire.messages.write_txn_markers import (
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
-    from barnabas.server.replication.partition import Partition
-    from barnabas.storage.log import LogAppendInfo
-
-_NOT_READY: Final = frozenset(
-    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
-)
-"""What a transaction coordinator does not expect to hear: it asks whoever leads the partition again."""
-
-
-class _Written(NamedTuple):
-    """A marker that is not committed yet, and its answer."""
-
-    replica: Partition
-    info: LogAppendInfo
-    answer: WritableTxnMarkerPartitionResult
-
-
-class _Appended(NamedTuple):
-    """The markers of a request: offsets, those that the group coordinator sees to."""
-
-    written: list[_Written]
-    offsets: list[tuple[Awaitable[None], WritableTxnMarkerPartitionResult]]
 
 
 @handles(WriteTxnMarkersRequest, authz=BY_HANDLER)
@@ -58,69 +20,4 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext
     may_alter = ctx.authorize(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME, audit_denied=False)
     if not may_alter and not ctx.authorize(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    results: dict[int, dict[str, WritableTxnMarkerTopicResult]] = {}
-    appended = _Appended([], [])
-    for asked in request.markers:
-        marker = Marker(
-            Producer(asked.producer_id, asked.producer_epoch),
-            asked.transaction_result,
-            asked.coordinator_epoch,
-            asked.transaction_version,
-        )
-        topics = results.setdefault(asked.producer_id, {})
-        for topic in asked.topics:
-            result = topics.setdefault(topic.name, WritableTxnMarkerTopicResult(name=topic.name))
-            for number in topic.partition_indexes:
-                answer = WritableTxnMarkerPartitionResult(partition_index=number)
-                result.partitions.append(answer)
-                _append(TopicPartition(topic.name, number), marker, answer, ctx, appended)
-    await _committed(appended, ctx)
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(producer_id=producer_id, topics=list(topics.values()))
-            for producer_id, topics in results.items()
-        ]
-    )
-
-
-def _append(
-    tp: TopicPartition,
-    marker: Marker,
-    answer: WritableTxnMarkerPartitionResult,
-    ctx: RequestContext,
-    appended: _Appended,
-) -> None:
-    try:
-        replica = ctx.node.partitions.find(tp)
-        if replica is None or replica.log.is_offline:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if tp.topic == OFFSETS_TOPIC:
-            appended.offsets.append((ctx.node.groups.end_transaction(tp.partition, marker), answer))
-            return
-        info = replica.append_coordinator(
-            marker.batch(ctx.node.clock.now_ms()), transaction_version=marker.transaction_version
-        )
-        if not replica.is_committed(info):
-            appended.written.append(_Written(replica, info, answer))
-    except ApiError as e:
-        answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER if e.code in _NOT_READY else e.code
-
-
-async def _committed(appended: _Appended, ctx: RequestContext) -> None:
-    """Wait until what became of each marker stands in its answer."""
-    if appended.written:
-        waiting = AckedRequest(ctx.node.replicas.writes, ctx.node.config["request.timeout.ms"])
-        for one in appended.written:
-            waiting.expect(one.answer)
-        for one in appended.written:
-            one.replica.acknowledge(one.info, waiting, one.answer)
-        try:
-            await waiting.done
-        finally:
-            waiting.abandon()
-    ended = await asyncio.gather(*(future for future, _ in appended.offsets), return_exceptions=True)
-    for outcome, (_, answer) in zip(ended, appended.offsets, strict=True):
-        if isinstance(outcome, ApiError):
-            answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER if outcome.code in _NOT_READY else outcome.code
-        elif outcome is not None:
-            raise outcome
+    return await write_markers(request, ctx.node)

@@ -1,0 +1,89 @@
+"""Adding partitions to transactions that are coordinated here, or saying whether they are in them (KIP-98, KIP-890)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.core.coordinators.step import Producer
+from barnabas.model.topic_partition import TopicPartition
+from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+
+if TYPE_CHECKING:
+    from barnabas.server.context import Services
+
+Outcome = Mapping[TopicPartition, ErrorCode]
+
+
+async def add_for_brokers(
+    request: AddPartitionsToTxnRequest, version: int, node: Services
+) -> AddPartitionsToTxnResponse:
+    """Answer brokers, which may ask for many transactions at once: version 4 and later."""
+    outcomes = await asyncio.gather(*(add(transaction, version, node) for transaction in request.transactions))
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id, topic_results=topic_results(outcome)
+            )
+            for transaction, outcome in zip(request.transactions, outcomes, strict=True)
+        ]
+    )
+
+
+async def add(
+    transaction: AddPartitionsToTxnTransaction, version: int, node: Services, refused: Outcome | None = None
+) -> Outcome:
+    """Add, or verify, what exists; one partition that cannot be added keeps all others out.
+
+    refused: what is wrong with some already.
+    """
+    partitions = partitions_of(transaction.topics)
+    errors = dict(refused or {})
+    topics = node.image().topics.by_name
+    for tp in partitions:
+        found = topics.get(tp.topic)
+        if tp not in errors and (found is None or tp.partition not in found.partitions):
+            errors[tp] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if errors:
+        return {tp: errors.get(tp, ErrorCode.OPERATION_NOT_ATTEMPTED) for tp in partitions}
+    return await _coordinated(transaction, partitions, version, node)
+
+
+async def _coordinated(
+    transaction: AddPartitionsToTxnTransaction, partitions: frozenset[TopicPartition], version: int, node: Services
+) -> Outcome:
+    coordinator = node.transactions
+    producer = Producer(transaction.producer_id, transaction.producer_epoch)
+    try:
+        if transaction.verify_only:
+            return await coordinator.verify_partitions(transaction.transactional_id, producer, partitions)
+        code = await coordinator.add_partitions(transaction.transactional_id, producer, partitions, version)
+    except ApiError as e:
+        code = e.code
+    return dict.fromkeys(partitions, code)
+
+
+def partitions_of(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[TopicPartition]:
+    """Give the partitions of a request."""
+    return frozenset(TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions)
+
+
+def topic_results(outcome: Outcome) -> list[AddPartitionsToTxnTopicResult]:
+    """Give what became of partitions as it is answered."""
+    by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+    for tp, code in sorted(outcome.items()):
+        result = AddPartitionsToTxnPartitionResult(partition_index=tp.partition, partition_error_code=code)
+        by_topic.setdefault(tp.topic, []).append(result)
+    return [
+        AddPartitionsToTxnTopicResult(name=topic, results_by_partition=results) for topic, results in by_topic.items()
+    ]
