@@ -30,14 +30,11 @@ async def add_for_brokers(
 ) -> AddPartitionsToTxnResponse:
     """Answer brokers, which may ask for many transactions at once: version 4 and later."""
     outcomes = await asyncio.gather(*(add(transaction, version, node) for transaction in request.transactions))
-    return AddPartitionsToTxnResponse(
-        results_by_transaction=[
-            AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id, topic_results=topic_results(outcome)
-            )
-            for transaction, outcome in zip(request.transactions, outcomes, strict=True)
-        ]
-    )
+    results = [
+        AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topic_results(outcome))
+        for transaction, outcome in zip(request.transactions, outcomes, strict=True)
+    ]
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
 async def add(

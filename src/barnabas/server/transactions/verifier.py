@@ -112,9 +112,10 @@ class TransactionVerifier:
             refused = isinstance(e, AuthenticationError)
             for one in wanted.values():
                 one.refuse(ErrorCode.SASL_AUTHENTICATION_FAILED if refused else ErrorCode.NETWORK_EXCEPTION)
-        except asyncio.CancelledError:
+        except BaseException as e:
+            closes = isinstance(e, asyncio.CancelledError)
             for one in wanted.values():
-                one.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                one.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER if closes else ErrorCode.UNKNOWN_SERVER_ERROR)
             raise
         else:
             _settle(wanted, response)
