@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.core.coordinators.shard import At
+from barnabas.core.coordinators.shard import At, Shard
 from barnabas.core.coordinators.step import Now, Producer, Step
 from barnabas.core.transactions import records
 from barnabas.core.transactions.config import TransactionConfig
+from barnabas.core.transactions.image import TransactionImage
 from barnabas.core.transactions.metadata import TransactionMetadata
 from barnabas.core.transactions.shard import TransactionShard
 from barnabas.core.transactions.states import EMPTY, TransactionState
@@ -57,8 +58,9 @@ class Driver:
         """Let another coordinator begin with nothing but the log."""
         self.epoch += 1
         self.shard = TransactionShard(self.config, self.epoch, self.new_producer_id, lambda: self.level)
+        served: Shard[TransactionImage] = self.shard
         for offset, record in enumerate(self.log):
-            self.shard.replay(record, At(offset))
+            served.replay(record, At(offset))
         self.carry(self.shard.loaded(self.now))
 
     def new_producer_id(self) -> int:

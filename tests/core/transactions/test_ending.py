@@ -159,6 +159,7 @@ def test_exhausted_epochs_end_in_a_new_producer_id() -> None:
     again = driver.end(Producer(5, LAST), commit=True)
     assert (again.error_code, again.producer_id, again.producer_epoch) == (E.NONE, 1000, 0)
     assert driver.end(Producer(5, LAST), commit=False).error_code == E.INVALID_TXN_STATE
+    assert driver.end(Producer(5, LAST - 1), commit=True).error_code == E.INVALID_PRODUCER_ID_MAPPING
     assert driver.add(Producer(1000, 0), T0) == E.NONE
 
 

@@ -19,6 +19,7 @@ from barnabas.core.transactions.states import (
     TransactionState,
 )
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.core.transactions.driving import NOBODY, T0, WALL_START_MS, Driver
 
 E = ErrorCode
@@ -129,6 +130,18 @@ def test_a_lost_answer_can_be_asked_for_again() -> None:
     assert driver.initialised(first) == (1000, 1)
     assert driver.initialised(Producer(1000, 1)) == (1000, 2)
     assert driver.init(first).error_code == E.PRODUCER_FENCED
+
+
+def test_a_bump_that_did_not_get_into_the_log_is_not_believed() -> None:
+    driver = Driver()
+    first = driver.initialised()
+    second = driver.initialised(first)
+    request = InitProducerIdRequest(
+        transactional_id="id", transaction_timeout_ms=1, producer_id=second.producer_id, producer_epoch=second.epoch
+    )
+    assert driver.shard.init_producer_id(request, 5, driver.now).records, "which are lost"
+    assert driver.init(first).error_code == E.PRODUCER_FENCED
+    assert driver.initialised(second) == (1000, 2)
 
 
 def test_after_somebody_new_the_producer_of_before_is_fenced() -> None:

@@ -25,7 +25,7 @@ from barnabas.core.transactions import records
 from barnabas.core.transactions.config import TransactionConfig
 from barnabas.core.transactions.ending import Ending
 from barnabas.core.transactions.image import TransactionImage
-from barnabas.core.transactions.metadata import TransactionMetadata
+from barnabas.core.transactions.metadata import MAX_EPOCH, TransactionMetadata
 from barnabas.core.transactions.shard import TransactionShard
 from barnabas.core.transactions.states import (
     COMPLETE_ABORT,
@@ -91,7 +91,7 @@ class Answer:
 
 
 class Simulation:
-    """The clients, the coordinator and its log."""
+    """The clients, the coordinator and its log. The epochs are soon exhausted."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
@@ -108,8 +108,9 @@ class Simulation:
         self.markers: dict[tuple[str, int], set[bool]] = {}
         self.counts = dict.fromkeys(("commits", "aborts", "fenced", "rotated", "late markers", "take-overs"), 0)
         self.clients = [Client(n, name) for n, name in enumerate("aaabbc")]
-        for n, name in enumerate(NAMES[:2]):
-            self.given(TransactionMetadata(name, self.new_producer_id(), 32_762 + n, 3_000, WALL_START_MS))
+        for name in NAMES:
+            epoch = self.rng.randint(32_750, 32_766)
+            self.given(TransactionMetadata(name, self.new_producer_id(), epoch, 3_000, WALL_START_MS))
         self.take_over()
 
     # the log
@@ -256,6 +257,7 @@ class Simulation:
             self.refused(client, error)
 
     def owns(self, client: Client, producer: Producer) -> None:
+        assert producer.epoch < MAX_EPOCH
         assert self.owners.setdefault(producer, client.number) == client.number
         client.producer = producer
 
