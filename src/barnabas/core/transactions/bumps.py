@@ -28,7 +28,7 @@ class Bumps:
         self._newest[transactional_id] = _Bump(before, after)
 
     def forget(self, transactional_id: str) -> None:
-        """Say that whoever was before has no say any more."""
+        """Forget a transactional id that is gone."""
         self._newest.pop(transactional_id, None)
 
     def before(self, metadata: TransactionMetadata) -> Producer | None:

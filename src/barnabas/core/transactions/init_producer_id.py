@@ -107,7 +107,7 @@ def _previous_producer_id(metadata: TransactionMetadata, bumps: Bumps) -> int:
 def _next_producer(
     metadata: TransactionMetadata, expected: Producer | None, bumps: Bumps, new_producer_id: NewProducerId
 ) -> Producer:
-    current, name = metadata.producer, metadata.transactional_id
+    current = metadata.producer
     if expected is not None and current.epoch not in (NO_EPOCH, expected.epoch):
         # Kafka fails with UNKNOWN_SERVER_ERROR here when the epochs are exhausted; the question is the same, though.
         if expected.epoch == bumps.last_epoch(metadata) != NO_EPOCH:
@@ -116,8 +116,6 @@ def _next_producer(
     after = Producer(current.producer_id, current.epoch + 1)
     if metadata.is_exhausted:
         after = Producer(new_producer_id(), 0)
-    if expected is None:
-        bumps.forget(name)  # somebody new: whoever was before is a zombie
-    else:
-        bumps.note(name, current, after)
+    if expected is not None:  # else somebody new began, and whoever was before is a zombie
+        bumps.note(metadata.transactional_id, current, after)
     return after
