@@ -134,7 +134,7 @@ def test_with_version_2_the_marker_before_leaves_the_next_transactions_guard() -
 
 def test_a_coordinators_batches_are_verified_too_and_markers_are_not() -> None:
     log = verifying()
-    data = batch((b"k", b"v"), producer=(PID, 0, -1), transactional=True)
+    data = batch((b"k", b"v"), (b"l", b"v"), producer=(PID, 0, -1), transactional=True)
     with pytest.raises(ApiError) as caught:
         log.append_as_leader(data, 0, origin=AppendOrigin.COORDINATOR)
     assert caught.value.code is E.INVALID_TXN_STATE
