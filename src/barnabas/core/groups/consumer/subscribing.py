@@ -13,7 +13,7 @@ from barnabas.core.groups.consumer.replaying import Draft
 from barnabas.core.groups.consumer.world import World
 
 REGEX_MIN_INTERVAL_MS: Final = 10_000
-"""Patterns of one group are not resolved more often, as matching them walks over all topics. Kafka has no key for it."""
+"""Patterns of a group are not resolved more often, as matching walks over all topics. Kafka has no key for it."""
 
 
 @dataclass(slots=True)
