@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from barnabas.core.groups import records
 from barnabas.core.groups.classic import DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
 from barnabas.core.groups.config import GroupConfig
+from barnabas.core.groups.consumer import records as consumer_records
+from barnabas.core.groups.consumer.group import ConsumerGroup
 from barnabas.core.groups.image import ShardImage
 from barnabas.core.groups.offsets import CommittedOffset, Place, is_other_topic
 from barnabas.model.uuid import ZERO_UUID, Uuid
@@ -113,7 +115,7 @@ def fetch(image: ShardImage, request: OffsetFetchRequestGroup, *, require_stable
     require_stable: UNSTABLE_OFFSET_COMMIT where an open transaction may still change it (KIP-447).
     """
     group = image.groups.get(request.group_id)
-    known = group is not None and group.state is not DEAD
+    known = group.state is not DEAD if group is not None else request.group_id in image.consumers
     if request.topics is None:
         topics = image.offsets.topics(request.group_id) if known else []
         answers = [
@@ -162,10 +164,10 @@ def _fetched(
 
 def delete(image: ShardImage, request: OffsetDeleteRequest) -> tuple[Records, OffsetDeleteResponse]:
     """Give the tombstones of the offsets that may go: of topics that no member is subscribed to (KIP-496)."""
-    group = image.groups.get(request.group_id)
+    group = image.groups.get(request.group_id) or image.consumers.get(request.group_id)
     if group is None or group.state is DEAD:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not EMPTY and not group.uses_consumer_protocol:
+    if isinstance(group, ClassicGroup) and group.state is not EMPTY and not group.uses_consumer_protocol:
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
     made: Records = []
     topics = []
@@ -184,23 +186,35 @@ def delete(image: ShardImage, request: OffsetDeleteRequest) -> tuple[Records, Of
 
 def delete_group(image: ShardImage, group_id: str) -> Records:
     """Give the tombstones of a group without members and of all its offsets; raises why it must stay."""
-    group = image.groups.get(group_id)
+    group = image.groups.get(group_id) or image.consumers.get(group_id)
     if group is None or group.state is DEAD:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not EMPTY:
+    if not is_empty(group):
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
-    made = [records.offset_tombstone(*place) for place in image.offsets.places(group_id)]
-    made.append(records.group_tombstone(group_id))
-    return made
+    return [*(records.offset_tombstone(*place) for place in image.offsets.places(group_id)), *tombstones(group)]
 
 
-def expired(config: GroupConfig, image: ShardImage, group: ClassicGroup, now_ms: int) -> tuple[Records, bool]:
+def is_empty(group: ClassicGroup | ConsumerGroup) -> bool:
+    """Whether the group has no members, nor expects any."""
+    return group.is_empty if isinstance(group, ConsumerGroup) else group.state is EMPTY
+
+
+def tombstones(group: ClassicGroup | ConsumerGroup) -> Records:
+    """Give the records that end the group itself."""
+    if isinstance(group, ConsumerGroup):
+        return consumer_records.group_tombstones(group)
+    return [records.group_tombstone(group.group_id)]
+
+
+def expired(
+    config: GroupConfig, image: ShardImage, group: ClassicGroup | ConsumerGroup, now_ms: int
+) -> tuple[Records, bool]:
     """Give the tombstones of a group's expired offsets, and whether nothing keeps its offsets any more."""
     group_id = group.group_id
     open_transaction = image.offsets.has_open_transaction(group_id)
     if group_id not in image.offsets.by_group:
         return [], not open_transaction
-    if not _may_expire(group):
+    if isinstance(group, ClassicGroup) and not _may_expire(group):
         return [], False
     made: Records = []
     all_expired = True
@@ -224,8 +238,10 @@ def _may_expire(group: ClassicGroup) -> bool:
     return group.state is STABLE and group.uses_consumer_protocol and group.subscribed_topics is not None
 
 
-def _retention_base_ms(group: ClassicGroup, committed: CommittedOffset) -> int:
+def _retention_base_ms(group: ClassicGroup | ConsumerGroup, committed: CommittedOffset) -> int:
     """Give the time from which retention counts: when the last member left, else the commit's own."""
+    if isinstance(group, ConsumerGroup):
+        return committed.commit_ms
     if group.protocol_type is not None and group.state is EMPTY and group.timestamp_ms is not None:
         return group.timestamp_ms
     return committed.commit_ms

@@ -71,7 +71,24 @@ class CleanUp:
     """Look for expired offsets and groups that nobody needs."""
 
 
-Action = ExpireMember | CompleteJoin | ExtendInitialJoin | ExpireSync | CleanUp
+@dataclass(frozen=True, slots=True)
+class ExpireConsumer:
+    """A member of the consumer protocol was not heard of in time."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireRevocation:
+    """A member of the consumer protocol did not give up in time what was taken from it; epoch: its own then."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+
+
+Action = ExpireMember | CompleteJoin | ExtendInitialJoin | ExpireSync | CleanUp | ExpireConsumer | ExpireRevocation
 
 
 def member_key(group_id: str, member_id: str) -> tuple[str, ...]:

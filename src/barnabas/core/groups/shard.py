@@ -17,6 +17,10 @@ from barnabas.core.groups import image as images
 from barnabas.core.groups import joining, offset_requests, records, syncing
 from barnabas.core.groups.classic import EMPTY, ClassicGroup
 from barnabas.core.groups.config import GroupConfig
+from barnabas.core.groups.consumer import commits
+from barnabas.core.groups.consumer.coordinator import LEAVING, ConsumerGroups, checked
+from barnabas.core.groups.consumer.group import ConsumerGroup
+from barnabas.core.groups.consumer.world import World
 from barnabas.core.groups.image import REPLAYS, ShardImage
 from barnabas.core.groups.joining import Joining
 from barnabas.core.groups.rebalance import (
@@ -24,7 +28,9 @@ from barnabas.core.groups.rebalance import (
     Action,
     CleanUp,
     CompleteJoin,
+    ExpireConsumer,
     ExpireMember,
+    ExpireRevocation,
     ExpireSync,
     ExtendInitialJoin,
     Rebalance,
@@ -35,6 +41,10 @@ from barnabas.model.ports import NewUuid
 from barnabas.model.uuid import Uuid
 from barnabas.wire.coordinator_records import CoordinatorRecord
 from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from barnabas.wire.messages.delete_groups import DeletableGroupResult
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
@@ -57,6 +67,7 @@ class GroupShard:
         self.image = ShardImage()
         self._deadlines: Deadlines[Action] = Deadlines()
         self._rebalance = Rebalance(config, self._deadlines, new_uuid, self.tally)
+        self._consumers = ConsumerGroups(config, self._deadlines, new_uuid)
 
     # the log
 
@@ -76,6 +87,8 @@ class GroupShard:
         turn = Turn(now)
         for _, group in sorted(self.image.groups.items()):
             self._rebalance.loaded(turn, group)
+        for consumers in self.image.consumers.values():
+            self._consumers.loaded(consumers, now)
         self._plan_clean_up(now)
         return turn.step()
 
@@ -85,6 +98,7 @@ class GroupShard:
         for _, group in sorted(self.image.groups.items()):
             self._rebalance.unload(turn, group)
         self._deadlines.clear()
+        self._consumers.clear()
         self.image = ShardImage()
         return turn.step()
 
@@ -92,7 +106,7 @@ class GroupShard:
 
     def held(self) -> int:
         """Give how many groups there are."""
-        return len(self.image.groups)
+        return len(self.image.groups) + len(self.image.consumers)
 
     def next_deadline_ms(self) -> int | None:
         """Give when, on the monotonic clock, `tick` has something to do next."""
@@ -105,6 +119,9 @@ class GroupShard:
             return None
         if isinstance(action, CleanUp):
             return self._clean_up(now)
+        if isinstance(action, ExpireConsumer | ExpireRevocation):
+            consumers = self.image.consumers.get(action.group_id)
+            return Step() if consumers is None else self._consumers.expire(consumers, action, now)
         turn = Turn(now)
         group = self.image.groups.get(action.group_id)
         if group is not None:
@@ -129,17 +146,61 @@ class GroupShard:
 
     def _clean_up(self, now: Now) -> Step[None]:
         made: list[CoordinatorRecord] = []
-        for _, group in sorted(self.image.groups.items()):
+        groups: dict[str, ClassicGroup | ConsumerGroup] = {**self.image.groups, **self.image.consumers}
+        for _, group in sorted(groups.items()):
             tombstones, all_gone = offset_requests.expired(self.config, self.image, group, now.wall_ms)
             made += tombstones
             self.tally.offsets_expired += len(tombstones)
-            if all_gone and group.state is EMPTY:
-                made.append(records.group_tombstone(group.group_id))
-                self._rebalance.forget_group(group)
+            if all_gone and offset_requests.is_empty(group):
+                made += offset_requests.tombstones(group)
+                self._forget(group.group_id)
         self._plan_clean_up(now)
         return Step(tuple(made), atomic=False)
 
-    # members
+    def _forget(self, group_id: str) -> None:
+        """End what waits for a group that goes."""
+        group, consumers = self.image.groups.get(group_id), self.image.consumers.get(group_id)
+        if group is not None:
+            self._rebalance.forget_group(group)
+        if consumers is not None:
+            self._consumers.forget_group(consumers)
+
+    # members of the consumer protocol
+
+    def consumer_heartbeat(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        version: int,
+        client_id: str,
+        client_host: str,
+        now: Now,
+        world: World,
+    ) -> Step[ConsumerGroupHeartbeatResponse]:
+        """Answer a ConsumerGroupHeartbeat (KIP-848); raises what is wrong with the request or its member.
+
+        client_host: as Kafka shows it, a slash and the address. world: the topics, and the patterns of the principal.
+        """
+        checked(self.config, request, version)
+        self._consumers.world = world
+        group_id = request.group_id
+        group, classic = self.image.consumers.get(group_id), self.image.groups.get(group_id)
+        if request.member_epoch in LEAVING:
+            if group is None:
+                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+            return self._consumers.leave(group, request)
+        before: tuple[CoordinatorRecord, ...] = ()
+        if group is None:
+            if request.member_epoch != 0 or (classic is not None and classic.state is not EMPTY):
+                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+            group = ConsumerGroup(group_id)
+            if classic is not None:
+                before = tuple(offset_requests.tombstones(classic))
+        step = self._consumers.heartbeat(group, before, request, (client_id, client_host), now)
+        if classic is not None:
+            self._rebalance.forget_group(classic)
+        return step
+
+    # members of the classic protocol
 
     def join(self, asked: Joining, now: Now) -> Step[None]:
         """Answer or park a JoinGroup. The group comes to be with its first member."""
@@ -150,16 +211,24 @@ class GroupShard:
         if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
             return self._refuse_join(asked, ErrorCode.INVALID_SESSION_TIMEOUT, now)
         group = self.image.groups.get(request.group_id)
+        consumers = self.image.consumers.get(request.group_id)
+        if consumers is not None and not consumers.is_empty:
+            return self._refuse_join(asked, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, now)
         if group is None and request.member_id != NO_MEMBER_ID:
             return self._refuse_join(asked, ErrorCode.UNKNOWN_MEMBER_ID, now)
         turn = Turn(now)
         if group is not None:
             joining.join(self._rebalance, turn, group, asked)
             return turn.step()
+        if consumers is not None:
+            self._forget(request.group_id)
+            turn.records += offset_requests.tombstones(consumers)
+            self.image = self.image.with_consumer_group(request.group_id, None)
         group = ClassicGroup(request.group_id, now.wall_ms)
         self.image = self.image.with_group(group)
+        ended = len(turn.records)
         joining.join(self._rebalance, turn, group, asked)
-        if not turn.records:
+        if len(turn.records) == ended:
 
             def stored(error: ErrorCode, then_at: Now) -> Step[None]:
                 then = Turn(then_at)
@@ -224,6 +293,9 @@ class GroupShard:
             member = group.members.get(request.member_id)
             if member is not None and offset_requests.extends_session(group):
                 self._rebalance.heard_of(Turn(now), group, member)
+        elif (consumers := self.image.consumers.get(request.group_id)) is not None:
+            places = ((t.topic_id, p.partition_index) for t in request.topics for p in t.partitions)
+            commits.check_commit(consumers, request.member_id, generation, version, places)
         elif generation >= 0:
             # Only since v9 do clients know what GROUP_ID_NOT_FOUND means here.
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION)
@@ -245,7 +317,15 @@ class GroupShard:
 
     def fetch_stable_offsets(self, request: OffsetFetchRequestGroup) -> Step[OffsetFetchResponseGroup]:
         """Give the newest offsets; those that an open transaction may still change say so."""
+        self.check_fetch(self.image, request)
         return Step(response=offset_requests.fetch(self.image, request, require_stable=True))
+
+    @staticmethod
+    def check_fetch(image: ShardImage, request: OffsetFetchRequestGroup) -> None:
+        """Raise UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH: what a consumer group does not know of a member."""
+        consumers = image.consumers.get(request.group_id)
+        if consumers is not None:
+            commits.check_fetch(consumers, request.member_id, request.member_epoch)
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Step[OffsetDeleteResponse]:
         """Delete offsets of topics that the group does not read."""
@@ -265,7 +345,7 @@ class GroupShard:
             except ApiError as e:
                 error = e.code
             else:
-                self._rebalance.forget_group(self.image.groups[group_id])
+                self._forget(group_id)
             results.append(DeletableGroupResult(group_id=group_id, error_code=error))
         return Step(tuple(made), results)
 

@@ -1,0 +1,214 @@
+"""A group of the consumer protocol, a frozen value: its epochs, members, target, and who has which partition (KIP-848).
+
+The group epoch grows with every change that asks for a new target assignment; the assignment epoch is the group epoch
+that the target was computed for; each member walks to the assignment epoch at its own pace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final, TypeVar
+
+from immutables import Map
+
+from barnabas.core.groups.consumer.member import LEAVE_EPOCH, ConsumerMember, Owned, Target
+from barnabas.model.uuid import Uuid
+
+K = TypeVar("K")
+
+FREE: Final = -1
+"""The epoch of a partition that nobody has."""
+PROTOCOL_TYPE: Final = "consumer"
+
+
+class ConsumerGroupState(Enum):
+    """The value is how Kafka prints it."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRegex:
+    """The topics that matched. version: of the metadata they were sought in; resolved_ms: when."""
+
+    topics: frozenset[str]
+    version: int
+    resolved_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup:
+    """All that the log says of a group, and counts kept beside it so that no request walks over all members.
+
+    partition_epochs: the epoch of the member that has the partition, or has yet to give it up.
+    names, regexes, assignors: how many members ask for each. has_topics_record: coordinators before 4.1 described the
+    topics in a record of their own, which has to go.
+    """
+
+    group_id: str
+    epoch: int = 1
+    metadata_hash: int = 0
+    assignment_epoch: int = 1
+    assignment_ms: int = 0
+    members: Map[str, ConsumerMember] = field(default_factory=Map)
+    static_members: Map[str, str] = field(default_factory=Map)
+    target: Map[str, Target] = field(default_factory=Map)
+    resolved: Map[str, ResolvedRegex] = field(default_factory=Map)
+    partition_epochs: Map[Uuid, Map[int, int]] = field(default_factory=Map)
+    names: Map[str, int] = field(default_factory=Map)
+    regexes: Map[str, int] = field(default_factory=Map)
+    assignors: Map[str, int] = field(default_factory=Map)
+    classic_members: int = 0
+    has_topics_record: bool = False
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """Give the state. Walks over the members when the target is computed."""
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(m.is_reconciled_to(self.assignment_epoch) for m in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        return not self.members
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        """Give the member that stands for the instance."""
+        member_id = self.static_members.get(instance_id) if instance_id is not None else None
+        return self.members.get(member_id) if member_id is not None else None
+
+    def partition_epoch(self, topic_id: Uuid, partition: int) -> int:
+        """Give the epoch at which somebody has the partition, FREE when nobody does."""
+        partitions = self.partition_epochs.get(topic_id)
+        return FREE if partitions is None else partitions.get(partition, FREE)
+
+    # subscriptions
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether a member reads the topic."""
+        return topic in self.names or any(topic in one.topics for one in self.resolved.values())
+
+    def subscribed_topics(self) -> set[str]:
+        """Give the topics that members read, by name or by pattern."""
+        return set(self.names).union(*(one.topics for one in self.resolved.values()))
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """Give what the member reads; a pattern that was not resolved yet matches nothing."""
+        resolved = self.resolved.get(member.regex) if member.regex else None
+        return member.names if resolved is None else member.names | resolved.topics
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members read the same."""
+        count = len(self.members)
+        if not self.regexes:
+            return all(asking == count for asking in self.names.values())
+        return not self.names and list(self.regexes.values()) == [count]
+
+    def preferred_assignor(self, default: str) -> str:
+        """Give the assignor that most members ask for; of several the first by name."""
+        return min(self.assignors.items(), key=lambda one: (-one[1], one[0]))[0] if self.assignors else default
+
+    # replay
+
+    def with_member(self, member: ConsumerMember) -> ConsumerGroup:
+        """Give the group with the member as it now is."""
+        old = self.members.get(member.member_id)
+        static = self.static_members
+        if member.instance_id is not None:
+            static = static.set(member.instance_id, member.member_id)
+        return replace(
+            self._counting(old, member), members=self.members.set(member.member_id, member), static_members=static
+        )
+
+    def without_member(self, member_id: str) -> ConsumerGroup:
+        """Give the group without the member."""
+        old = self.members.get(member_id)
+        if old is None:
+            return self
+        static = self.static_members
+        if old.instance_id is not None and static.get(old.instance_id) == member_id:
+            static = static.delete(old.instance_id)
+        return replace(self._counting(old, None), members=self.members.delete(member_id), static_members=static)
+
+    def without_assignment(self, member_id: str) -> ConsumerGroup:
+        """Give the group in which the member has nothing any more; its description goes in the next record."""
+        old = self.members.get(member_id)
+        if old is None:
+            return self
+        gone = replace(old, epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned={}, pending_revocation={})
+        return self.with_member(gone)
+
+    def _counting(self, old: ConsumerMember | None, new: ConsumerMember | None) -> ConsumerGroup:
+        epochs = self.partition_epochs
+        if old is not None:
+            epochs = _released(epochs, old.assigned, old.epoch)
+            epochs = _released(epochs, old.pending_revocation, old.epoch)
+        if new is not None:
+            epochs = _taken(epochs, new.assigned, new.epoch)
+            epochs = _taken(epochs, new.pending_revocation, new.epoch)
+        return replace(
+            self,
+            partition_epochs=epochs,
+            names=_recounted(self.names, old.names if old else (), new.names if new else ()),
+            regexes=_recounted(self.regexes, _one(old.regex if old else None), _one(new.regex if new else None)),
+            assignors=_recounted(
+                self.assignors,
+                _one(old.server_assignor if old else None),
+                _one(new.server_assignor if new else None),
+            ),
+            classic_members=self.classic_members
+            + (new is not None and new.uses_classic)
+            - (old is not None and old.uses_classic),
+        )
+
+
+def _one(value: str | None) -> tuple[str, ...]:
+    return (value,) if value else ()
+
+
+def _recounted(counts: Map[K, int], gone: Iterable[K], come: Iterable[K]) -> Map[K, int]:
+    gone, come = set(gone), set(come)
+    for key in gone - come:
+        left = counts[key] - 1
+        counts = counts.set(key, left) if left else counts.delete(key)
+    for key in come - gone:
+        counts = counts.set(key, counts.get(key, 0) + 1)
+    return counts
+
+
+def _released(epochs: Map[Uuid, Map[int, int]], owned: Owned, epoch: int) -> Map[Uuid, Map[int, int]]:
+    """Free what the member had, but for what somebody took over at another epoch since."""
+    for topic_id, mine in owned.items():
+        partitions = epochs.get(topic_id, _NO_EPOCHS)
+        with partitions.mutate() as changed:
+            for partition in mine:
+                if changed.get(partition) == epoch:
+                    del changed[partition]
+            partitions = changed.finish()
+        if partitions:
+            epochs = epochs.set(topic_id, partitions)
+        elif topic_id in epochs:
+            epochs = epochs.delete(topic_id)
+    return epochs
+
+
+def _taken(epochs: Map[Uuid, Map[int, int]], owned: Owned, epoch: int) -> Map[Uuid, Map[int, int]]:
+    for topic_id, mine in owned.items():
+        partitions = epochs.get(topic_id, _NO_EPOCHS)
+        if mine:
+            epochs = epochs.set(topic_id, partitions.update(dict.fromkeys(mine, epoch)))
+    return epochs
+
+
+_NO_EPOCHS: Map[int, int] = Map()
