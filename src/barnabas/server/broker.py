@@ -31,6 +31,9 @@ from barnabas.server.replication.fetch_sessions import FetchSessions
 from barnabas.server.replication.log_work import LogWork, passes
 from barnabas.server.replication.metrics import publish_replica_metrics
 from barnabas.server.replication.replica_manager import ReplicaManager
+from barnabas.server.telemetry.client_metrics_manager import ClientMetricsManager
+from barnabas.server.telemetry.exporters import load_exporters
+from barnabas.server.telemetry.metrics import publish_client_metrics
 from barnabas.wire.compression import Compression
 from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -79,7 +82,14 @@ class Broker:
         self.router = node.mode.broker_router()
         self.topic_creation = TopicCreation(config, node.channel, node.image, node.next_image)
         self.producer_ids = ProducerIds(self._allocate, self._producer_ids_wanted)
-        self.publishers: Sequence[Publisher] = (TopicPublisher(self.replicas, self.groups, node.metrics),)
+        self.client_metrics = ClientMetricsManager(
+            load_exporters(config), config["telemetry.max.bytes"], node.clock, random_uuid
+        )
+        self.publishers: Sequence[Publisher] = (
+            TopicPublisher(self.replicas, self.groups, node.metrics),
+            self.client_metrics,
+        )
+        publish_client_metrics(node.metrics.registry, self.client_metrics)
         publish_group_metrics(node.metrics.registry, self.groups)
         publish_replica_metrics(node.metrics.registry, self.replicas)
         self._serves = self._leaves = False
@@ -130,6 +140,7 @@ class Broker:
         """Let groups finish what is under way."""
         await self.topic_creation.close()
         await self.groups.close()
+        self.client_metrics.close()
 
     def bootstrap(self) -> str:
         """Give the address for clients: host:port of the first listener that is theirs."""

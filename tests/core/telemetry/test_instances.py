@@ -32,7 +32,7 @@ EVERY_SECOND = {"interval.ms": "1000", "metrics": "a."}
 
 
 def told(made: ClientInstances, now_ms: int, client: ClientAttributes = JAVA) -> GetTelemetrySubscriptionsResponse:
-    return made.subscription_of(ZERO_UUID, client, now_ms)
+    return made.subscription_of(ZERO_UUID, client, f"c{client.client_id}{now_ms}", now_ms)
 
 
 def push(
@@ -54,7 +54,7 @@ def push(
 
 def refused(made: ClientInstances, request: PushTelemetryRequest, now_ms: int) -> ErrorCode:
     with pytest.raises(ApiError) as error:
-        made.admit(request, JAVA, now_ms)
+        made.admit(request, JAVA, "c", now_ms)
     return error.value.code
 
 
@@ -84,33 +84,33 @@ def test_a_long_interval_does_not_make_clients_ask_less_often_than_usual() -> No
 def test_a_client_asks_and_pushes_once_in_an_interval() -> None:
     made = broker(one=EVERY_SECOND)
     mine = told(made, 5)
-    made.admit(push(mine), JAVA, 6)  # at once after it has asked
+    made.admit(push(mine), JAVA, "c", 6)  # at once after it has asked
     assert refused(made, push(mine), 1_005) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    assert made.admit(push(mine), JAVA, 1_006).throttled == 1
+    assert made.admit(push(mine), JAVA, "c", 1_006).throttled == 1
     with pytest.raises(ApiError) as error:
-        made.subscription_of(mine.client_instance_id, JAVA, 1_007)
+        made.subscription_of(mine.client_instance_id, JAVA, "c", 1_007)
     assert error.value.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    assert made.subscription_of(mine.client_instance_id, JAVA, 2_006) == mine
+    assert made.subscription_of(mine.client_instance_id, JAVA, "c", 2_006) == mine
 
 
 def test_a_client_that_another_broker_has_told_may_push_here_at_once() -> None:
     mine = told(broker(one=EVERY_SECOND), 0)
-    assert broker(one=EVERY_SECOND).admit(push(mine), JAVA, 0).id == mine.client_instance_id
+    assert broker(one=EVERY_SECOND).admit(push(mine), JAVA, "c", 0).id == mine.client_instance_id
 
 
 def test_a_push_for_a_subscription_that_has_changed_is_refused_and_the_client_may_ask_at_once() -> None:
     made = broker(one=EVERY_SECOND)
     mine = told(made, 0)
-    made.admit(push(mine), JAVA, 0)
+    made.admit(push(mine), JAVA, "c", 0)
     made.subscribe("one", Subscription.of({**EVERY_SECOND, "metrics": "b."}))
     assert refused(made, push(mine), 1_000) is ErrorCode.UNKNOWN_SUBSCRIPTION_ID
     assert made.unknown_subscriptions == 1
-    again = made.subscription_of(mine.client_instance_id, JAVA, 1_001)
+    again = made.subscription_of(mine.client_instance_id, JAVA, "c", 1_001)
     assert again.requested_metrics == ["b."]
     assert again.subscription_id != mine.subscription_id
-    made.admit(push(again), JAVA, 2_000)
+    made.admit(push(again), JAVA, "c", 2_000)
     made.subscribe("one", None)
-    assert made.subscription_of(mine.client_instance_id, JAVA, 2_001).requested_metrics == []
+    assert made.subscription_of(mine.client_instance_id, JAVA, "c", 2_001).requested_metrics == []
 
 
 def test_the_end_of_a_subscription_that_is_not_there_changes_nothing() -> None:
@@ -118,14 +118,14 @@ def test_the_end_of_a_subscription_that_is_not_there_changes_nothing() -> None:
     mine = told(made, 0)
     made.subscribe("two", None)
     with pytest.raises(ApiError):
-        made.subscription_of(mine.client_instance_id, JAVA, 1)
+        made.subscription_of(mine.client_instance_id, JAVA, "c", 1)
 
 
 def test_the_last_push_may_come_early_and_is_the_last() -> None:
     made = broker(one=EVERY_SECOND)
     mine = told(made, 0)
-    made.admit(push(mine), JAVA, 0)
-    made.admit(push(mine, terminating=True), JAVA, 1)
+    made.admit(push(mine), JAVA, "c", 0)
+    made.admit(push(mine, terminating=True), JAVA, "c", 1)
     assert refused(made, push(mine), 5_000) is ErrorCode.INVALID_REQUEST
 
 
@@ -133,9 +133,9 @@ def test_pushes_that_cannot_be_taken() -> None:
     made = broker(one=EVERY_SECOND)
     mine = told(made, 0)
     assert refused(made, push(mine, codec=9), 0) is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    assert made.subscription_of(mine.client_instance_id, JAVA, 1) == mine  # to choose another codec
+    assert made.subscription_of(mine.client_instance_id, JAVA, "c", 1) == mine  # to choose another codec
     assert refused(made, push(mine, metrics=bytes(MAX_BYTES + 1)), 1_000) is ErrorCode.TELEMETRY_TOO_LARGE
-    made.admit(push(mine, metrics=bytes(MAX_BYTES)), JAVA, 2_000)
+    made.admit(push(mine, metrics=bytes(MAX_BYTES)), JAVA, "c", 2_000)
     nobody = PushTelemetryRequest(client_instance_id=ZERO_UUID)
     assert refused(made, nobody, 0) is ErrorCode.INVALID_REQUEST
 
@@ -152,7 +152,18 @@ def test_who_was_heard_of_longest_ago_makes_room(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(instances, "MAX_INSTANCES", 2)
     made = broker(one=EVERY_SECOND)
     first, second = told(made, 0), told(made, 1)
-    made.admit(push(first), JAVA, 2)
+    made.admit(push(first), JAVA, "c", 2)
     third = told(made, 3)
     assert made.known(4).keys() == {first.client_instance_id, third.client_instance_id}
     assert second.client_instance_id not in made.known(4)
+
+
+def test_a_client_is_forgotten_with_the_connection_that_it_first_came_by() -> None:
+    made = broker(one=EVERY_SECOND)
+    mine = made.subscription_of(ZERO_UUID, JAVA, "first", 0)
+    made.admit(push(mine), JAVA, "second", 0)
+    made.connection_ended("second")
+    assert made.known(1).keys() == {mine.client_instance_id}
+    made.connection_ended("first")
+    assert not made.known(1)
+    made.connection_ended("first")

@@ -78,6 +78,7 @@ class ClientInstances:
         self._subscriptions: dict[str, Subscription] = {}
         self._version = 0
         self._known: OrderedDict[Uuid, ClientInstance] = OrderedDict()
+        self._by_connection: dict[str, Uuid] = {}
         self._next_sweep_ms = _NEVER
         self.unknown_subscriptions = 0
         """How many pushes were for a subscription that is not the client's any more."""
@@ -95,13 +96,19 @@ class ClientInstances:
         self._forget_silent(now_ms)
         return self._known
 
+    def connection_ended(self, connection: str) -> None:
+        """Forget the client that first came by a connection, now that it is gone."""
+        instance_id = self._by_connection.pop(connection, None)
+        if instance_id is not None:
+            self._known.pop(instance_id, None)
+
     def subscription_of(
-        self, instance_id: Uuid, client: ClientAttributes, now_ms: int
+        self, instance_id: Uuid, client: ClientAttributes, connection: str, now_ms: int
     ) -> GetTelemetrySubscriptionsResponse:
         """Tell a client what to push, and its id if it has none; ApiError THROTTLING_QUOTA_EXCEEDED when too early."""
         if instance_id == ZERO_UUID:
             instance_id = self._fresh_id()
-        instance = self._heard_of(instance_id, client, now_ms)
+        instance = self._heard_of(instance_id, client, connection, now_ms)
         if not instance.may_get(now_ms) and instance.last_error not in _MAY_ASK_AGAIN:
             raise _too_early(instance)
         instance.last_error = ErrorCode.NONE
@@ -115,11 +122,13 @@ class ClientInstances:
             requested_metrics=list(instance.metrics),
         )
 
-    def admit(self, push: PushTelemetryRequest, client: ClientAttributes, now_ms: int) -> ClientInstance:
+    def admit(
+        self, push: PushTelemetryRequest, client: ClientAttributes, connection: str, now_ms: int
+    ) -> ClientInstance:
         """Give the client whose push may be taken; ApiError when it may not."""
         if push.client_instance_id in RESERVED_UUIDS:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"{push.client_instance_id} is not the id of a client")
-        instance = self._heard_of(push.client_instance_id, client, now_ms)
+        instance = self._heard_of(push.client_instance_id, client, connection, now_ms)
         try:
             self._check(push, instance, now_ms)
         except ApiError as e:
@@ -143,7 +152,7 @@ class ClientInstances:
         if len(push.metrics) > self._max_bytes:
             raise ApiError(ErrorCode.TELEMETRY_TOO_LARGE)
 
-    def _heard_of(self, instance_id: Uuid, client: ClientAttributes, now_ms: int) -> ClientInstance:
+    def _heard_of(self, instance_id: Uuid, client: ClientAttributes, connection: str, now_ms: int) -> ClientInstance:
         self._forget_silent(now_ms)
         instance = self._known.get(instance_id)
         if instance is None or instance.version < self._version:
@@ -152,6 +161,7 @@ class ClientInstances:
             instance = self._known[instance_id] = self._instance(
                 instance_id, attributes if instance is None else instance.attributes
             )
+            self._by_connection[connection] = instance_id
         self._known.move_to_end(instance_id)
         if len(self._known) > MAX_INSTANCES:
             self._known.popitem(last=False)
