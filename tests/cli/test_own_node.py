@@ -67,3 +67,59 @@ def test_the_cluster_describes_itself(node: Barnabas) -> None:
     assert features["metadata.version"] == "4.3-IV0"
     (directory,) = node("log-dirs", "--describe", "--output", "json").json["brokers"][0]["log_dirs"]
     assert directory["error"] is None
+
+
+def test_subscriptions_to_clients_metrics(node: Barnabas, name: str) -> None:
+    settings = ("--interval", "30000", "--metrics", "org.apache.kafka.,x.", "--match", "client_id=b.*")
+    made = node("client-metrics", "--alter", "--name", name, *settings)
+    assert made.out == f"Altered client metrics config for {name}.\n"
+    shown = until(
+        lambda: node("client-metrics", "--describe", "--name", name, "--output", "json"), lambda r: bool(r.json)
+    )
+    assert {row["key"]: row["value"] for row in shown.json} == {
+        "interval.ms": "30000",
+        "match": "client_id=b.*",
+        "metrics": "org.apache.kafka.,x.",
+    }
+    assert name in node("client-metrics", "--list").out.splitlines()
+    own = node("configs", "--describe", "--entity-type", "client-metrics", "--entity-name", name, "--output", "json")
+    assert {row["source"] for row in own.json} == {"DYNAMIC_CLIENT_METRICS_CONFIG"}
+    assert node("client-metrics", "--alter", "--name", name, "--interval", "").code == 0
+    reset = until(
+        lambda: node("client-metrics", "--describe", "--name", name, "--output", "json"),
+        lambda r: {row["key"]: row["value"] for row in r.json}["interval.ms"] == "300000",
+    )
+    assert len(reset.json) == 3
+    wrong = node("client-metrics", "--alter", "--name", name, "--interval", "99")
+    assert (wrong.code, "INVALID_REQUEST" in wrong.err) == (1, True)
+    assert node("client-metrics", "--delete", "--name", name).out == f"Deleted client metrics config for {name}.\n"
+    gone = until(
+        lambda: node("client-metrics", "--describe", "--name", name), lambda r: r.out.startswith("There is no")
+    )
+    assert name in gone.out
+    generated = node("client-metrics", "--alter", "--generate-name", "--metrics", "*", "--output", "json").json["name"]
+    until(lambda: node("client-metrics", "--list"), lambda r: generated in r.out)
+    assert node("client-metrics", "--delete", "--name", generated).code == 0
+
+
+def test_settings_of_a_group(node: Barnabas, name: str) -> None:
+    changed = "consumer.session.timeout.ms=50000,consumer.heartbeat.interval.ms=6000"
+    assert (
+        node("configs", "--alter", "--entity-type", "groups", "--entity-name", name, "--add-config", changed).code == 0
+    )
+    own = until(
+        lambda: node("configs", "--describe", "--entity-type", "groups", "--output", "json"),
+        lambda r: name in {row["entity"] for row in r.json},
+    )
+    assert {r["key"]: r["value"] for r in own.json if r["entity"] == name} == {
+        "consumer.heartbeat.interval.ms": "6000",
+        "consumer.session.timeout.ms": "50000",
+    }
+    everything = node("configs", "--describe", "--group", name, "--all", "--output", "json").json
+    assert {"key": "consumer.assignment.interval.ms", "value": "1000"}.items() <= next(
+        row for row in everything if row["key"] == "consumer.assignment.interval.ms"
+    ).items()
+    wrong = node("configs", "--alter", "--group", name, "--add-config", "consumer.session.timeout.ms=1")
+    assert (wrong.code, "INVALID_CONFIG" in wrong.err) == (1, True)
+    both = "consumer.session.timeout.ms,consumer.heartbeat.interval.ms"
+    assert node("configs", "--alter", "--group", name, "--delete-config", both).code == 0

@@ -32,6 +32,7 @@ COMMANDS: Final = (
     Command("storage", "barnabas.cli.storage", "Format data directories, and look into them."),
     Command("topics", "barnabas.cli.topics", "Create, list, show, grow and delete topics."),
     Command("configs", "barnabas.cli.configs", "Show and change settings."),
+    Command("client-metrics", "barnabas.cli.client_metrics", "Say which of their metrics clients are to push."),
     Command("acls", "barnabas.cli.acls", "List, add, remove, explain and check rules of who may do what."),
     Command("users", "barnabas.cli.users", "Create, list and delete users; set their quotas."),
     Command("tokens", "barnabas.cli.tokens", "Create, renew, expire and show delegation tokens."),

@@ -32,6 +32,9 @@ from barnabas.server.replication.fetch_sessions import FetchSessions
 from barnabas.server.replication.log_work import LogWork, passes
 from barnabas.server.replication.metrics import publish_replica_metrics
 from barnabas.server.replication.replica_manager import ReplicaManager
+from barnabas.server.telemetry.client_metrics_manager import ClientMetricsManager
+from barnabas.server.telemetry.exporters import load_exporters
+from barnabas.server.telemetry.metrics import publish_client_metrics
 from barnabas.server.transactions.adding import add_for_brokers
 from barnabas.server.transactions.marker_sender import MarkerSender
 from barnabas.server.transactions.marker_writing import write_markers
@@ -106,9 +109,14 @@ class Broker:
         self.lifecycle: Lifecycle = node.mode.lifecycle(self)
         self.router = node.mode.broker_router()
         self.topic_creation = TopicCreation(config, node.channel, node.image, node.next_image)
+        self.client_metrics = ClientMetricsManager(
+            load_exporters(config), config["telemetry.max.bytes"], node.clock, random_uuid
+        )
         self.publishers: Sequence[Publisher] = (
             TopicPublisher(self.replicas, self.groups, self.transactions, node.metrics),
+            self.client_metrics,
         )
+        publish_client_metrics(node.metrics.registry, self.client_metrics)
         publish_group_metrics(node.metrics.registry, self.groups)
         publish_replica_metrics(node.metrics.registry, self.replicas)
         self._serves = self._leaves = False
@@ -162,6 +170,7 @@ class Broker:
         await self.transactions.close()
         await self._verifier.close()
         await self._channels.close()
+        self.client_metrics.close()
 
     def bootstrap(self) -> str:
         """Give the address for clients: host:port of the first listener that is theirs."""

@@ -8,10 +8,12 @@ from typing import Final
 from barnabas.core.metadata.config_changes import EffectiveConfig
 from barnabas.core.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType, ConfigsImage
 from barnabas.core.metadata.topic_names import invalid_name
+from barnabas.core.telemetry.subscriptions import check_subscription
 from barnabas.model.config import ConfigError, ConfigKey, ConfigType, DynamicMode
 from barnabas.model.policy import CheckConfigs, ConfigsRequest, allow_configs
 from barnabas.server.config import NodeConfig
 from barnabas.server.config_keys import TABLE
+from barnabas.server.group_configs import check_group_config
 from barnabas.storage.log_config import (
     TOPIC_CONFIG,
     TOPIC_CONFIG_SYNONYMS,
@@ -31,12 +33,14 @@ _LISTENER_PREFIX: Final = "listener.name."
 
 
 class NodeConfigSchema:
-    """The keys of topics and brokers over one node's own settings (see `core.metadata.config_changes.ConfigSchema`)."""
+    """The keys of what has configs over one node's own settings (see `core.metadata.config_changes.ConfigSchema`)."""
 
     def __init__(self, config: NodeConfig, check_policy: CheckConfigs = allow_configs) -> None:
         self._check_policy = check_policy
         self._node = ConfigResource(ConfigResourceType.BROKER, str(config.node_id))
         self._static = config.originals
+        self._values = config.values
+        self._in_zookeeper = config.is_zookeeper_mode
         self._keeps_passwords = not config.is_zookeeper_mode or config["password.encoder.secret"] is not None
         self._topic_defaults = topic_defaults(config.values)
 
@@ -51,12 +55,18 @@ class NodeConfigSchema:
                 if old.get(key) != value:
                     _check_broker_key(key, value, per_broker=bool(resource.name))
                     self._check_password(key)
+        elif self._in_zookeeper:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"configs of a {resource.type.name} are not kept in ZooKeeper")
+        elif resource.type is ConfigResourceType.CLIENT_METRICS:
+            check_subscription(resource.name, new)
+        elif resource.type is ConfigResourceType.GROUP:
+            if not resource.name:
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST, "groups have no common defaults: name a group, or set the brokers'"
+                )
+            check_group_config(new, self._values)
         else:
-            unknown = resource.type is ConfigResourceType.GROUP and resource.name
-            raise ApiError(
-                ErrorCode.INVALID_CONFIG if unknown else ErrorCode.INVALID_REQUEST,
-                f"configs of a {resource.type.name} cannot be set here: want TOPIC or BROKER",
-            )
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"configs of a {resource.type.name} cannot be set here")
 
     def _check_password(self, key: str) -> None:
         row = _row(ConfigResourceType.BROKER, key)

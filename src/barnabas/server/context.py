@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from barnabas.server.replication.partitions import Partitions
     from barnabas.server.replication.replica_manager import ReplicaManager
     from barnabas.server.router import Router
+    from barnabas.server.telemetry.client_metrics_manager import ClientMetricsManager
     from barnabas.server.transactions.transaction_coordinator import TransactionCoordinator
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.errors import ErrorCode
@@ -63,8 +64,8 @@ class Services(Protocol):
     """What a node offers those who serve requests: they know this, and nothing else of it.
 
     config: as it is now, dynamic settings included; static_config: as the node was started. partitions, groups,
-    transactions, fetch_sessions, producer_ids: for handlers of the broker. controller_router: what the controller of
-    this process serves, None where there is none.
+    transactions, fetch_sessions, producer_ids, client_metrics: for handlers of the broker. controller_router: what the
+    controller of this process serves, None where there is none.
     """
 
     config: NodeConfig
@@ -82,6 +83,7 @@ class Services(Protocol):
     transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
+    client_metrics: ClientMetricsManager
     metrics: ServerMetrics
     quotas: Throttle
 

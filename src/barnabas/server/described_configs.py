@@ -13,12 +13,14 @@ from typing import Final
 
 from barnabas.core.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType
 from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.telemetry.subscriptions import CLIENT_METRICS_CONFIG
 from barnabas.model.config import REQUIRED, ConfigKey, ConfigType, DynamicMode, Password
 from barnabas.model.java_number import java_double
 from barnabas.net.zookeeper.config_keys import JVM_KEYS
 from barnabas.server.config import NodeConfig
 from barnabas.server.config_keys import OF_ZOOKEEPER_MODE, TABLE
 from barnabas.server.config_schema import bare_key
+from barnabas.server.group_configs import GROUP_CONFIG, broker_key, group_config_of
 from barnabas.storage.log_config import TOPIC_CONFIG, TOPIC_CONFIG_SYNONYMS, topic_defaults
 from barnabas.wire.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
@@ -112,10 +114,29 @@ class DescribedConfigs:
             sources = [s for s in self._sources(name, key) if s.source == Source.CLUSTER_DEFAULT]
             yield _entry(name, key, text, sources, telling, read_only=_read_only(name))
 
-    def overrides(self, resource: ConfigResource, source: Source) -> Iterator[DescribeConfigsResourceResult]:
-        """Give what is set for a resource whose keys have no table here."""
-        for name, text in self._image.configs.get(resource).items():
-            yield DescribeConfigsResourceResult(name=name, value=text, config_source=source, documentation=None)
+    def group(self, name: str, telling: Telling) -> Iterator[DescribeConfigsResourceResult]:
+        """Give every key of a group, whether there is such a group or not."""
+        overrides = self._image.configs.get(ConfigResource(ConfigResourceType.GROUP, name))
+        values = group_config_of(overrides, self._effective.values)
+        for key in GROUP_CONFIG:
+            value, behind = _text(key, values[key.name]), broker_key(key.name)
+            if key.name in overrides:
+                value = overrides[key.name]
+            if behind is not None:
+                sources = self._sources(behind, key)
+            else:
+                sources = [_synonym(key.name, _text(key, key.default), Source.DEFAULT)]
+            if key.name in overrides:
+                sources.insert(0, _synonym(key.name, value, Source.GROUP))
+            yield _entry(key.name, key, value, sources, telling, read_only=False)
+
+    def client_metrics(self, name: str, telling: Telling) -> Iterator[DescribeConfigsResourceResult]:
+        """Give every key of a subscription to clients' metrics, whether there is such a one or not."""
+        overrides = self._image.configs.get(ConfigResource(ConfigResourceType.CLIENT_METRICS, name))
+        for key in CLIENT_METRICS_CONFIG:
+            value = overrides.get(key.name, _text(key, key.default))
+            sources = [_synonym(key.name, value, Source.CLIENT_METRICS)] if key.name in overrides else []
+            yield _entry(key.name, key, value, sources, telling, read_only=False)
 
     def _broker_entry(
         self, name: str, key: ConfigKey | None, value: str | None, telling: Telling

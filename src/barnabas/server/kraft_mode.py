@@ -17,13 +17,14 @@ from barnabas.server.controller_metrics import ControllerMetrics
 from barnabas.server.controller_registrar import ControllerRegistrar
 from barnabas.server.delegation_tokens import token_rules
 from barnabas.server.format import random_uuid
-from barnabas.server.handlers import BROKER, CONTROLLER
+from barnabas.server.handlers import BROKER, CONTROLLER, TELEMETRY
 from barnabas.server.metadata_metrics import MetadataMetrics
 from barnabas.server.metadata_replica import MetadataReplica
 from barnabas.server.publishers import Publisher
 from barnabas.server.raft.metrics import publish_raft_metrics
 from barnabas.server.router import Router
 from barnabas.server.rules_in_zookeeper import rules_in_zookeeper
+from barnabas.server.telemetry.exporters import EXPORTERS
 from barnabas.wire.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
@@ -134,7 +135,9 @@ class KRaftMode:
 
     def broker_router(self) -> Router:
         """Make the router of the listeners that clients use."""
-        return Router(BROKER, listener="broker", forward=self._node.channel.forward)
+        node = self._node
+        modules = (*BROKER, *TELEMETRY) if node.config[EXPORTERS] else BROKER
+        return Router(modules, listener="broker", forward=node.channel.forward)
 
     def lifecycle(self, broker: Broker) -> BrokerLifecycle:
         """Make the broker's life, which heartbeats keep up."""

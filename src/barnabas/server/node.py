@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from barnabas.server.replication.fetch_sessions import FetchSessions
     from barnabas.server.replication.partitions import Partitions
     from barnabas.server.replication.replica_manager import ReplicaManager
+    from barnabas.server.telemetry.client_metrics_manager import ClientMetricsManager
     from barnabas.server.transactions.transaction_coordinator import TransactionCoordinator
     from barnabas.wire.errors import ErrorCode
 
@@ -101,6 +102,7 @@ class Node:
     transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
+    client_metrics: ClientMetricsManager
 
     def __init__(
         self, config: NodeConfig, fs: FileSystem | None = None, *, conduct: SessionConduct | None = None
@@ -167,6 +169,7 @@ class Node:
             self.transactions = self.broker.transactions
             self.replicas = self.broker.replicas
             self.fetch_sessions, self.producer_ids = self.broker.fetch_sessions, self.broker.producer_ids
+            self.client_metrics = self.broker.client_metrics
             self._publishers += self.broker.publishers
         self._publishers += [self.quotas, ConnectionRatePublisher(self.limits)]
 
@@ -455,6 +458,8 @@ class Node:
         """Take note that somebody's connection to this node is gone."""
         if client.privileged:
             self.mode.connection_ended(client.id)
+        if self.broker is not None:
+            self.client_metrics.connection_ended(client.id)
 
     def close_excess_connections(self) -> None:
         """Close connections of clients where those between brokers need the room."""

@@ -15,6 +15,7 @@ from barnabas.server.config_keys import (
     quotas,
     replication,
     security,
+    telemetry,
     transactions,
     zookeeper,
 )
@@ -30,6 +31,7 @@ SECTIONS: Final = {
     "Replication": replication.KEYS,
     "Transactions": transactions.KEYS,
     "Quotas": quotas.KEYS,
+    "Clients' metrics": telemetry.KEYS,
     "ZooKeeper mode": zookeeper.KEYS,
 }
 """What has an effect, by subject, as the reference shows it."""

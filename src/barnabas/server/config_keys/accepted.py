@@ -587,7 +587,6 @@ KEYS: Final = (
         dynamic=DynamicMode.PER_BROKER,
     ),
     ConfigKey("ssl.trustmanager.algorithm", ConfigType.STRING, "PKIX", dynamic=DynamicMode.PER_BROKER),
-    ConfigKey("telemetry.max.bytes", ConfigType.INT, 1_048_576, importance=Importance.LOW, validator=at_least(1)),
     ConfigKey(
         "transaction.partition.verification.enable",
         ConfigType.BOOLEAN,

@@ -57,6 +57,9 @@ BROKER: Final = (
 )
 """What clients are served, by API key."""
 
+TELEMETRY: Final = ("get_telemetry_subscriptions", "push_telemetry")
+"""What they are served besides where their metrics have somewhere to go."""
+
 DECISIONS: Final = (
     "create_topics",
     "delete_topics",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
+from barnabas.core.metadata.configs import ConfigResourceType
 from barnabas.core.metadata.topic_names import invalid_name
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.server import loggers
@@ -105,11 +105,11 @@ def _entries(
         case ConfigResourceType.GROUP:
             if not name:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the configuration of a group is asked for by its name")
-            return configs.overrides(ConfigResource(kind, name), Source.GROUP)
+            return configs.group(name, telling)
         case _:
             if not name:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "a metrics subscription is asked for by its name")
-            return configs.overrides(ConfigResource(kind, name), Source.CLIENT_METRICS)
+            return configs.client_metrics(name, telling)
 
 
 def _check_topic(name: str, ctx: RequestContext) -> None:
