@@ -39,7 +39,7 @@ _OF_WISH = {Wish.NOTHING: Verdict.GO_ON, Wish.COMMIT: Verdict.COMMIT, Wish.ABORT
 
 @dataclass(frozen=True, slots=True)
 class Boundaries:
-    """Where one task's transactions end. interval_ms: for INTERVAL, how long one lasts; since_ms: since when this does."""
+    """Where one task's transactions end. interval_ms: of INTERVAL, how long one lasts; since_ms: when this began."""
 
     kind: TransactionBoundary
     interval_ms: int = 0
