@@ -7,8 +7,11 @@ from collections import deque
 from collections.abc import Awaitable, Generator
 from typing import Any, Final, NamedTuple
 
+from barnabas.client.encoded_batch import EncodedBatch
+from barnabas.client.producer_id import NO_PRODUCER, ProducerId
 from barnabas.model.topic_partition import TopicPartition
-from barnabas.wire.record_batch import BATCH_HEADER_SIZE, Record
+from barnabas.wire.compression import Compression
+from barnabas.wire.record_batch import BATCH_HEADER_SIZE, Record, encode_batch
 
 _RECORD_OVERHEAD: Final = 21
 """The most that a record without headers takes besides key and value."""
@@ -27,17 +30,10 @@ class DeliveryError(Exception):
     """A record was not written, or nobody can say whether it was."""
 
 
-class ProducerId(NamedTuple):
-    """Whom the broker counts sequences for."""
-
-    id: int
-    epoch: int
-
-
 class Batch:
     """Records of one partition that travel together."""
 
-    __slots__ = ("born", "done", "encoded", "identity", "partition", "records", "sequence", "size", "tried")
+    __slots__ = ("born", "done", "encoded", "identity", "partition", "records", "sequence", "size", "tried", "whole")
 
     def __init__(self, partition: TopicPartition, now: float) -> None:
         self.partition = partition
@@ -47,6 +43,7 @@ class Batch:
         self.done: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
         self.done.add_done_callback(_seen)
         self.encoded: bytes | None = None
+        self.whole: EncodedBatch | None = None
         self.identity: ProducerId | None = None
         self.sequence = -1
         self.tried = False
@@ -54,7 +51,26 @@ class Batch:
     @property
     def closed(self) -> bool:
         """Say whether it takes no more records: its sequence numbers are given out."""
-        return self.tried or self.encoded is not None
+        return self.tried or self.encoded is not None or self.whole is not None
+
+    @property
+    def count(self) -> int:
+        """Give how many records it has."""
+        return len(self.records) if self.whole is None else self.whole.count
+
+    def encode(self, compression: Compression, *, transactional: bool) -> bytes:
+        """Give its bytes, under its identity and sequence."""
+        identity = self.identity or NO_PRODUCER
+        if self.whole is not None:
+            return self.whole.stamped(identity, self.sequence, transactional=transactional)
+        return encode_batch(
+            self.records,
+            compression=compression,
+            producer_id=identity.id,
+            producer_epoch=identity.epoch,
+            base_sequence=self.sequence,
+            transactional=transactional,
+        )
 
 
 class Delivery:
@@ -77,12 +93,10 @@ class Delivery:
     async def _wait(self) -> RecordMetadata:
         batch = self._batch
         base_offset, append_time = await asyncio.shield(batch.done)
-        record = batch.records[self._index]
-        return RecordMetadata(
-            *batch.partition,
-            -1 if base_offset < 0 else base_offset + self._index,
-            record.timestamp if append_time < 0 else append_time,
-        )
+        if append_time < 0:
+            whole = batch.whole
+            append_time = batch.records[self._index].timestamp if whole is None else whole.header.base_timestamp
+        return RecordMetadata(*batch.partition, -1 if base_offset < 0 else base_offset + self._index, append_time)
 
 
 class Queue:

@@ -197,6 +197,14 @@ class Cluster:
             self._settings = channel_settings(self.config)
         return self._settings
 
+    def feature_level(self, name: str) -> int:
+        """Give the finalized level of a feature, as the node with the newest word tells it; 0 when it is not set."""
+        channels = [c for c in self._channels.values() if c.finalized_features_epoch >= 0]
+        if not channels:
+            return 0
+        newest = max(channels, key=lambda channel: channel.finalized_features_epoch)
+        return newest.finalized_features.get(name, (0, 0))[1]
+
     # Calls.
 
     async def call_any(self, request: Any, **how: Any) -> Any:

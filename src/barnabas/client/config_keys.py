@@ -103,6 +103,8 @@ CLIENT_KEYS: Final = ConfigTable(
         "How many requests a node may owe an answer to.",
         validator=at_least(1),
     ),
+    _Key("transactional.id", _S, None, "The name that a producer's transactions go by, and survive it under."),
+    _Key("transaction.timeout.ms", _I, 60_000, "When an open transaction is aborted.", validator=at_least(0)),
     # Consumer.
     _Key("group.id", _S, None, "The group whose offsets are used."),
     _Key("group.instance.id", _S, None, "A name that makes a member static (KIP-345)."),

@@ -10,6 +10,7 @@ from barnabas.client.admin.groups import CommittedOffset, GroupsAdmin
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer import FetchedBatches, PartitionFetcher
+from barnabas.client.group_metadata import GroupMetadata
 from barnabas.client.membership import GroupMembership
 from barnabas.model.config import ConfigError
 from barnabas.model.topic_partition import TopicPartition
@@ -68,6 +69,16 @@ class GroupConsumer:
             if error is not None:
                 raise error
         self._committed |= changed
+
+    def group_metadata(self) -> GroupMetadata:
+        """Give who commits for this member: what a transactional producer's offsets go with (KIP-447)."""
+        membership = self.membership
+        return GroupMetadata(
+            membership.group,
+            membership.generation,
+            membership.member_id,
+            self._config.text("group.instance.id"),
+        )
 
     async def close(self) -> None:
         """Commit when that is automatic, leave the group and close every connection."""

@@ -16,7 +16,6 @@ from barnabas.client.accumulator import (
     Batch,
     Delivery,
     DeliveryError,
-    ProducerId,
     Queue,
     both,
     pass_on,
@@ -24,7 +23,9 @@ from barnabas.client.accumulator import (
 )
 from barnabas.client.cluster import Cluster, backoffs, topic_error
 from barnabas.client.config import ClientConfig
+from barnabas.client.encoded_batch import EncodedBatch
 from barnabas.client.partitioner import partition_for_key
+from barnabas.client.producer_id import ProducerId
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.net.client import DisconnectedError, RequestTimeoutError
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -36,10 +37,10 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from barnabas.wire.record_batch import BATCH_HEADER_SIZE, Compression, Record, encode_batch
+from barnabas.wire.record_batch import BATCH_HEADER_SIZE, Compression, Record
 
 Header = tuple[str, bytes | None]
-_NAMED_TOPICS_VERSION: Final = 12
+NAMED_TOPICS_VERSION: Final = 12
 _LOST_PRODUCER: Final = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -80,6 +81,7 @@ class Producer:
         self._queues: dict[TopicPartition, Queue] = {}
         self._sticky: dict[str, TopicPartition] = {}
         self._identity: ProducerId | None = None
+        self._transactional_id: str | None = None
         self._waiting_bytes = 0
         self._room = asyncio.Event()
         self._room.set()
@@ -156,6 +158,26 @@ class Producer:
                 deliveries.append(delivery)
         return deliveries
 
+    async def send_encoded(self, partition: TopicPartition, batch: bytes | memoryview) -> Delivery:
+        """Take one whole batch that is encoded already, as `batch_of_body` gives it; the delivery tells of its first
+        record.
+
+        Nothing is done for each record. ProtocolError when it is not one batch; one that is too large for the topic
+        fails with MESSAGE_TOO_LARGE, for only its maker can cut it.
+        """
+        whole = EncodedBatch.of(batch)
+        await self._known(partition.topic, partition.partition)
+        if self._waiting_bytes + len(batch) > self._room_bytes:
+            await self._wait_for_room(len(batch))
+        made = self._open_batch(partition)
+        made.whole = whole
+        made.size = len(batch)
+        self._waiting_bytes += made.size - BATCH_HEADER_SIZE
+        queue = self._queues.setdefault(partition, Queue())
+        queue.batches.append(made)
+        self._wake()
+        return Delivery(made, 0)
+
     async def flush(self) -> None:
         """Wait until everything taken so far is delivered or has failed; failures are in the deliveries."""
         self._flushing += 1
@@ -173,7 +195,7 @@ class Producer:
             queue = self._queues[where] = Queue()
         batch = queue.batches[-1] if queue.batches else None
         if batch is None or batch.closed or batch.size + size > self._batch_bytes:
-            batch = Batch(where, asyncio.get_running_loop().time())
+            batch = self._open_batch(where)
             queue.batches.append(batch)
             self._wake()
         elif batch.size + size >= self._batch_bytes:
@@ -182,6 +204,9 @@ class Producer:
         batch.size += size
         self._waiting_bytes += size
         return Delivery(batch, len(batch.records) - 1)
+
+    def _open_batch(self, where: TopicPartition) -> Batch:
+        return Batch(where, asyncio.get_running_loop().time())
 
     async def _partition_of(self, topic: str, key: bytes | None, partition: int | None, size: int) -> TopicPartition:
         if partition is not None:
@@ -270,9 +295,11 @@ class Producer:
                 continue
             batch = queue.batches[0]
             due = batch.born + self._linger_s - now
-            full = len(queue.batches) > 1 or batch.size >= self._batch_bytes
+            full = len(queue.batches) > 1 or batch.size >= self._batch_bytes or batch.whole is not None
             if due > 0 and not full and not self._flushing and not batch.tried:
                 wait_s = due if wait_s is None else min(wait_s, due)
+                continue
+            if not self._admits(batch):
                 continue
             leader = await self._leader(partition, batch)
             if leader is not None and self._in_flight.get(leader, 0) < self._in_flight_limit:
@@ -280,6 +307,10 @@ class Producer:
         for node, batches in ready.items():
             self._start(node, batches)
         return wait_s
+
+    def _admits(self, batch: Batch) -> bool:
+        """Say whether a batch may go out now; who says no wakes the sender when it may."""
+        return True
 
     async def _leader(self, partition: TopicPartition, batch: Batch) -> int | None:
         try:
@@ -295,12 +326,16 @@ class Producer:
         size = 0
         chosen: list[Batch] = []
         for batch in batches:
+            if batch.done.done():
+                continue  # given up while the others were being looked at
             if chosen and size + batch.size > self._most_bytes:
                 self._work.set()
                 break
             size += batch.size
             chosen.append(batch)
             self._queues[batch.partition].busy = True
+        if not chosen:
+            return
         self._in_flight[node] = self._in_flight.get(node, 0) + 1
         task = asyncio.create_task(self._request(node, chosen), name=f"produce to {node}")
         self._requests.add(task)
@@ -332,12 +367,13 @@ class Producer:
                 PartitionProduceData(index=batch.partition.partition, records=records)
             )
         request = ProduceRequest(
+            transactional_id=self._transactional_id,
             acks=self._acks,
             timeout_ms=self._config.integer("request.timeout.ms"),
             topic_data=[TopicProduceData(name=t, partition_data=data) for t, data in by_topic.items()],
         )
         channel = await self.cluster.channel(node)
-        version = channel.versions(request, max_version=_NAMED_TOPICS_VERSION)
+        version = channel.versions(request, max_version=self._newest_version())
         for batch in batches:
             batch.tried = True
         if self._acks == 0:
@@ -345,6 +381,9 @@ class Producer:
             return {b.partition: PartitionProduceResponse(base_offset=-1) for b in batches}
         response: ProduceResponse = await channel.call(request, version=version)
         return {TopicPartition(t.name, p.index): p for t in response.responses for p in t.partition_responses}
+
+    def _newest_version(self) -> int:
+        return NAMED_TOPICS_VERSION
 
     async def _identify(self) -> None:
         async def once() -> InitProducerIdResponse:
@@ -364,15 +403,8 @@ class Producer:
                 if queue.identity != self._identity:
                     queue.identity, queue.next_sequence = self._identity, 0
                 batch.identity, batch.sequence = self._identity, queue.next_sequence
-                queue.next_sequence = (queue.next_sequence + len(batch.records)) & 0x7FFFFFFF
-            identity = batch.identity or ProducerId(-1, -1)
-            batch.encoded = encode_batch(
-                batch.records,
-                compression=self._compression,
-                producer_id=identity.id,
-                producer_epoch=identity.epoch,
-                base_sequence=batch.sequence,
-            )
+                queue.next_sequence = (queue.next_sequence + batch.count) & 0x7FFFFFFF
+            batch.encoded = batch.encode(self._compression, transactional=self._transactional_id is not None)
         return batch.encoded
 
     # What became of it.
@@ -388,13 +420,16 @@ class Producer:
         elif code in _TOO_LARGE and len(batch.records) > 1:
             self._split(batch)
         elif code in _LOST_PRODUCER and self._idempotent:
-            # The broker has forgotten us, or we it: begin again under a new id.
-            if batch.identity == self._identity:
-                self._identity = None
-            batch.encoded = batch.identity = None
-            self._again_or_fail(batch, ApiError(code), again=True)
+            self._lost(batch, ApiError(code))
         else:
             self._again_or_fail(batch, self._explained(code, batch.partition, answer.error_message))
+
+    def _lost(self, batch: Batch, error: ApiError) -> None:
+        """The broker has forgotten us, or we it: begin again under a new id."""
+        if batch.identity == self._identity:
+            self._identity = None
+        batch.encoded = batch.identity = None
+        self._again_or_fail(batch, error, again=True)
 
     def _explained(self, code: ErrorCode, partition: TopicPartition, message: str | None) -> ApiError:
         if message:
@@ -419,9 +454,12 @@ class Producer:
 
     def _finish_failed(self, batch: Batch, error: Exception) -> None:
         self._take_off(batch)
+        self._gave_up(batch, error)
+        self._fail(batch, error)
+
+    def _gave_up(self, batch: Batch, error: Exception) -> None:
         if batch.tried and batch.identity is not None and batch.identity == self._identity:
             self._identity = None  # its sequence numbers may be used up or not: nobody knows
-        self._fail(batch, error)
 
     def _fail(self, batch: Batch, error: Exception) -> None:
         if not batch.done.done():
