@@ -14,6 +14,7 @@ from typing import Any, Final
 from barnabas.client.config import ClientConfig
 from barnabas.client.producer import Producer
 from barnabas.connect.herder_port import ConfigInfos, ConnectorOffset, ConnectorType, NotFoundError, PluginInfo
+from barnabas.connect.producer_fencing import fence_producers
 from barnabas.connect.runtime import (
     Event,
     Failed,
@@ -26,6 +27,7 @@ from barnabas.connect.runtime import (
     TopicUsed,
     UnknownTaskError,
 )
+from barnabas.core.connect.exactly_once import transactional_ids
 from barnabas.core.connect.ids import ConnectorTaskId, TargetState
 from barnabas.model.config import ConfigError
 
@@ -71,8 +73,9 @@ class PlainPlugins:
 class PlainRuntime:
     """`runtime.Runtime` with asyncio tasks."""
 
-    def __init__(self, client: ClientConfig, offsets: SourceOffsets) -> None:
+    def __init__(self, client: ClientConfig, offsets: SourceOffsets, group: str = "") -> None:
         self._client = client
+        self._group = group
         self._offsets = offsets
         self._copies: dict[ConnectorTaskId, _Copy] = {}
         self._producer: Producer | None = None
@@ -109,6 +112,9 @@ class PlainRuntime:
         copy = self._copy(task)
         del self._copies[task]
         await copy.stop()
+
+    async def fence(self, name: str, config: Mapping[str, str], tasks: int) -> None:
+        await fence_producers(self._client, transactional_ids(self._group, name, tasks))
 
     async def offsets(self, name: str, config: Mapping[str, str]) -> Sequence[ConnectorOffset]:
         return await self._offsets.read_all(name)

@@ -113,10 +113,6 @@ def test_what_has_no_default_must_be_set(missing: str) -> None:
         WorkerConfig.from_properties({name: text for name, text in WORKER.items() if name != missing})
 
 
-def test_exactly_once_sources_are_refused_rather_than_ignored() -> None:
-    assert "no transactions" in _refusal(exactly_once_source_support="enabled")
-
-
 @pytest.mark.parametrize("master", ["sc://spark:15002", "SC://spark"])
 def test_spark_connect_is_refused_with_what_to_set_instead(master: str) -> None:
     told = _refusal(barnabas_spark_master=master)

@@ -51,7 +51,7 @@ async def running(
     worker = Worker(
         WorkerConfig.from_properties(properties),
         plugins or PlainPlugins(),
-        lambda offsets: PlainRuntime(client, offsets),
+        lambda offsets: PlainRuntime(client, offsets, properties["group.id"]),
         clock=clock,
     )
     async with running_worker(worker):

@@ -170,14 +170,17 @@ def _of_sources() -> list[Definition]:
         g.row("Topic Creation", "topic.creation.groups", _LIST, [], _LOW, "LONG", "Topic Creation Groups",
               "Names of your own for rules by which topics are made.", distinct),
         g.row(_EXACTLY_ONCE_GROUP, "exactly.once.support", _S, "requested", _MEDIUM, "SHORT", "Exactly once support",
-              "required: refuse a connector that is not exactly once, which no source is here; requested: do not.",
+              "required: refuse a connector that does not say that it is exactly once; requested: do not ask.",
               one_of("required", "requested", ignore_case=True)),
         g.row(_EXACTLY_ONCE_GROUP, "transaction.boundary", _S, "poll", _MEDIUM, "SHORT", "Transaction Boundary",
-              "Accepted; there are no transactions.", one_of("poll", "interval", "connector", ignore_case=True)),
+              "Where transactions end: poll, after each batch; interval, after some time; connector, where it says.",
+              one_of("poll", "interval", "connector", ignore_case=True)),
         g.row(_EXACTLY_ONCE_GROUP, "transaction.boundary.interval.ms", _L, None, _LOW, "SHORT",
-              "Transaction boundary interval", "Accepted; there are no transactions.", at_least(0)),
+              "Transaction boundary interval",
+              "How long those of the boundary interval last, ms; offset.flush.interval.ms of the worker if not set.",
+              at_least(0)),
         _Group().row("offsets.topic", "offsets.storage.topic", _S, None, _LOW, "LONG", "Offsets topic",
-                     "Accepted; offsets go to the worker's topic.", not_empty),
+                     "A topic for the connector's offsets, made if missing; if not set, the worker's.", not_empty),
     ]  # fmt: skip
 
 

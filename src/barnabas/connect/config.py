@@ -11,6 +11,7 @@ from barnabas.client.config import ClientConfig, load_properties_file, resolve_r
 from barnabas.connect.config_keys import PREFIXES, WORKER_KEYS
 from barnabas.connect.secrets import Secrets
 from barnabas.core.connect import algorithms
+from barnabas.core.connect.exactly_once import SourceSupport, leader_transactional_id
 from barnabas.core.connect.session_keys import KeySettings
 from barnabas.core.connect.subprotocol import Subprotocol, offered
 from barnabas.model.config import MASKED, ConfigError, ConfigType
@@ -18,6 +19,7 @@ from barnabas.model.config import MASKED, ConfigError, ConfigType
 SPARK_CONF: Final = "barnabas.spark.conf."
 _STORAGE: Final = ("config.storage.", "offset.storage.", "status.storage.")
 _OF_THE_GROUP: Final = ("group.id", "session.timeout.ms", "heartbeat.interval.ms")
+_SET_BY_TRANSACTIONS: Final = {"acks": ("all", "-1"), "enable.idempotence": ("true",), "transactional.id": ()}
 _REMOVED: Final = ("internal.key.converter", "internal.value.converter")
 _SECRET_WORDS: Final = ("password", "secret", "jaas", "token", "passphrase", "credential", "key.pem", "keystore.key")
 
@@ -77,6 +79,11 @@ class WorkerConfig:
         return {name[len(prefix) :]: text for name, text in self.properties.items() if name.startswith(prefix)}
 
     @property
+    def source_support(self) -> SourceSupport:
+        """Give whether sources, or at least the leader, write in transactions."""
+        return SourceSupport(self.text("exactly.once.source.support").lower())
+
+    @property
     def offered(self) -> tuple[Subprotocol, ...]:
         """Give the subprotocols that this worker offers, the best first."""
         return offered(self.text("connect.protocol"))
@@ -120,6 +127,19 @@ class WorkerConfig:
     def client(self) -> ClientConfig:
         """Give the settings of the worker's own clients, for the internal topics."""
         return ClientConfig.from_properties(self._client_properties())
+
+    @property
+    def leader_client(self) -> ClientConfig:
+        """Give the settings that the leader writes to the config topic with, where it does so in transactions.
+
+        Every leader of the group has the same transactional id, by which it shuts out the one before it.
+        """
+        own = {
+            "client.id": f"{self.text('client.id') or 'connect'}-leader",
+        }
+        return ClientConfig.from_properties(
+            transactional(self._client_properties() | own, leader_transactional_id(self.text("group.id")))
+        )
 
     @property
     def member_client(self) -> ClientConfig:
@@ -180,13 +200,19 @@ class WorkerConfig:
             raise ConfigError(f"inter.worker.key.size: {size} is not allowed; {e}") from None
 
 
+def transactional(properties: Mapping[str, str], transactional_id: str) -> dict[str, str]:
+    """Give a producer's settings with those that transactions want, whatever was set."""
+    own = {"acks": "all", "enable.idempotence": "true", "transactional.id": transactional_id}
+    return {**properties, **own}
+
+
 def _is_secret(name: str) -> bool:
     key = WORKER_KEYS.get(name)
     return (key is not None and key.type is ConfigType.PASSWORD) or any(w in name.lower() for w in _SECRET_WORDS)
 
 
 def _warnings(properties: Mapping[str, str]) -> list[str]:
-    return [*_unknown(properties), *_ignored(properties), *_insecure(properties)]
+    return [*_unknown(properties), *_ignored(properties), *_insecure(properties), *_fixed(properties)]
 
 
 def _unknown(properties: Mapping[str, str]) -> list[str]:
@@ -214,6 +240,20 @@ def _ignored(properties: Mapping[str, str]) -> list[str]:
         if f"{prefix}cleanup.policy" in properties
     ]
     return out
+
+
+def _fixed(properties: Mapping[str, str]) -> list[str]:
+    """Say which settings of producers a worker with transactions does not leave to its file."""
+    support = properties.get("exactly.once.source.support", SourceSupport.DISABLED).lower()
+    if support == SourceSupport.DISABLED:
+        return []
+    prefixes = ("", "producer.") if support == SourceSupport.ENABLED else ("",)
+    return [
+        f"{prefix}{name}={given} has no effect where exactly.once.source.support is {support}, which sets it itself"
+        for prefix in prefixes
+        for name, allowed in _SET_BY_TRANSACTIONS.items()
+        if (given := properties.get(prefix + name)) is not None and given.lower() not in allowed
+    ]
 
 
 def _insecure(properties: Mapping[str, str]) -> list[str]:

@@ -105,12 +105,6 @@ def _session_of_its_own(value: str) -> str | None:
     return not_empty(value)
 
 
-def _no_transactions_yet(value: str) -> str | None:
-    if value.lower() in ("preparing", "enabled"):
-        return "this worker has no transactions yet; want disabled, with which sources are at least once"
-    return None if value.lower() == "disabled" else "want disabled"
-
-
 def _client(name: str, importance: Importance = Importance.MEDIUM, **changed: Any) -> ConfigKey:
     """Give a row of the clients' table, with Connect's own default or check where it has one."""
     return replace(CLIENT_KEYS[name], importance=importance, **changed)
@@ -147,9 +141,11 @@ _GROUP: Final = (
         "exactly.once.source.support",
         _S,
         "disabled",
-        "Whether sources write in transactions (KIP-618): disabled.",
+        "Whether sources write in transactions, so that each record and its offset are there together or not at all "
+        "(KIP-618): disabled, preparing, enabled. All workers of a group need the same. A group that runs is rolled "
+        "twice: to preparing, where the leader already writes in transactions, and then to enabled.",
         _HIGH,
-        _no_transactions_yet,
+        one_of("disabled", "preparing", "enabled", ignore_case=True),
     ),
 )
 _SECURITY: Final = (

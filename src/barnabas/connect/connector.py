@@ -18,8 +18,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from barnabas.model.config import ConfigTable
 from barnabas.model.topic_partition import TopicPartition
@@ -40,6 +41,27 @@ class FencedError(ConnectError):
     """Another task has this one's partitions by now: what was to be written is there already, or will be."""
 
 
+class ExactlyOnceSupport(Enum):
+    """What a source says of itself (KIP-618): whether what it gives, and where it is, belong together for good."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+
+
+class TransactionContext(Protocol):
+    """What a source's task with `transaction.boundary=connector` says where transactions end with (KIP-618).
+
+    Both are about the batch that `poll` gives next, or gives while it says so, and about those before it since the last
+    end. May be called from any thread. Who says both of one batch fails.
+    """
+
+    def commit(self) -> None:
+        """Have the transaction end after the batch."""
+
+    def abort(self) -> None:
+        """Have the transaction dropped after the batch; its offsets are kept, so that it is not polled again."""
+
+
 @dataclass(slots=True)
 class TaskContext:
     """Which task this is, and what it works on.
@@ -47,6 +69,7 @@ class TaskContext:
     generation: goes up each time the task is started anew; scratch: a folder of its own on the worker's machine,
     empty at the start and removed at the end; assignment: the partitions a sink's task has now. While `write` runs,
     batch_begins and batch_offsets say where the batch begins in each of its partitions, and where they go on after it.
+    transactions: None unless the task is to say where transactions end.
     """
 
     connector: str
@@ -56,6 +79,7 @@ class TaskContext:
     assignment: Sequence[TopicPartition] = ()
     batch_begins: Mapping[TopicPartition, int] = field(default_factory=dict)
     batch_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    transactions: TransactionContext | None = None
 
 
 class Connector(ABC):
@@ -134,6 +158,17 @@ class AnySource(Connector):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """Have one task."""
         return [{}]
+
+    def exactly_once_support(self) -> ExactlyOnceSupport | None:
+        """Say whether this configuration is exactly once, where the worker writes in transactions; None: no word on it.
+
+        It is when the same offset always leads to the same records after it. Asked on an instance that was not opened.
+        """
+        return None
+
+    def can_define_transaction_boundaries(self) -> bool:
+        """Say whether tasks of this configuration say where transactions end, by `TaskContext.transactions`."""
+        return False
 
     def check_offsets(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:
         """Refuse, by ConnectError, what a user wants to be kept for partitions, None to forget one.

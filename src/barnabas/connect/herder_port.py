@@ -157,6 +157,10 @@ class AlreadyExistsError(HerderError):
     """A connector of that name is there already."""
 
 
+class ConflictError(HerderError):
+    """Something else has happened meanwhile, so that the request has become pointless."""
+
+
 class RequestTargetError(HerderError):
     """Another worker must be asked; url: which, None while nobody knows."""
 
@@ -288,6 +292,13 @@ class Herder(Protocol):
         """Write what a connector, here or elsewhere, made for its tasks; NotFoundError, NotLeaderError.
 
         The signature must have been verified on the bytes before they were parsed: `verify_internal_request`.
+        """
+
+    async def fence_zombie_source_tasks(self, name: str) -> None:
+        """Shut out the tasks of earlier generations of a source, and let the newest one begin (KIP-618).
+
+        NotFoundError, NotLeaderError, BadRequestError for what is no source, ConflictError when there is an even newer
+        generation by then. The signature must have been verified: `verify_internal_request`.
         """
 
     async def restart_connector(self, name: str) -> None:

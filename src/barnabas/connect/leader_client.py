@@ -1,4 +1,5 @@
-"""What workers ask of each other over REST: to write tasks, signed (KIP-507), and which classes they can run.
+"""What workers ask of each other over REST: to write tasks and to shut out others, signed (KIP-507, KIP-618), and
+which classes they can run.
 
 One pool of connections for the life of the worker.
 """
@@ -11,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import aiohttp
+from aiohttp import hdrs
 from yarl import URL
 
 from barnabas.core.connect.session_keys import SessionKey
@@ -57,13 +59,26 @@ class LeaderClient:
         key: what the request is signed with, None in a group that does not sign (C-12, C-16).
         """
         body = json.dumps([dict(config) for config in configs]).encode()
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        await self._ask("POST", leader_url, (connector, "tasks"), body, key, algorithm)
+
+    async def fence(self, leader_url: str, connector: str, key: SessionKey | None, algorithm: str) -> None:
+        """Have the leader shut out a source's tasks of before (KIP-618); as `put_task_configs`."""
+        await self._ask("PUT", leader_url, (connector, "fence"), b"", key, algorithm)
+
+    async def _ask(
+        self, method: str, leader_url: str, path: tuple[str, str], body: bytes, key: SessionKey | None, algorithm: str
+    ) -> None:
+        headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body else {})
         if key is not None:
             headers |= sign(body, key, algorithm)
-        url = _url(leader_url, "connectors", connector, "tasks")
         try:
-            async with self._session.post(
-                url, data=body, headers=headers, timeout=aiohttp.ClientTimeout(_SUBMIT_SECONDS)
+            async with self._session.request(
+                method,
+                _url(leader_url, "connectors", *path),
+                data=body or None,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(_SUBMIT_SECONDS),
+                skip_auto_headers=(hdrs.CONTENT_TYPE,),  # a JVM worker takes no empty body of a type that nobody meant
             ) as answer:
                 if not 200 <= answer.status < 300:
                     raise LeaderRefusedError(answer.status, _message(await answer.text()))

@@ -14,13 +14,27 @@ from barnabas.core.connect.ids import ConnectorTaskId, TargetState
 from barnabas.model.topic_partition import TopicPartition
 
 
+class Preflight(Protocol):
+    """What a source's task that writes in transactions asks of the herder before it begins (KIP-618)."""
+
+    async def fence(self) -> None:
+        """Return once the tasks of earlier generations are shut out; then the task gets its producer.
+
+        HerderError when that did not come off; the task has failed then.
+        """
+
+    async def check(self) -> None:
+        """Return when the task, which has its producer now, may begin; else ConflictError says what came between."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskLaunch:
     """A task to run.
 
     config: the task's own, as the config topic has it; connector_config: its connector's. Both with references to
     secrets unresolved: the runtime resolves them where they are used. generation: of the assignment that the task is
-    started under, shown with its query. target_state: STARTED, or PAUSED to begin paused.
+    started under, shown with its query. target_state: STARTED, or PAUSED to begin paused. preflight: for a source that
+    is to write in transactions, None for any other task.
     """
 
     id: ConnectorTaskId
@@ -28,6 +42,7 @@ class TaskLaunch:
     connector_config: Mapping[str, str] = field(repr=False)
     target_state: TargetState
     generation: int
+    preflight: Preflight | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +182,10 @@ class Runtime(Protocol):
         Returns when a batch boundary is reached and offsets are committed, or `task.shutdown.graceful.timeout.ms` have
         passed and the task is cut off. Stopped comes before, unless the task has failed. It may be started again then.
         """
+
+    async def fence(self, name: str, config: Mapping[str, str], tasks: int) -> None:
+        """Shut out the first `tasks` tasks of a source wherever they run (KIP-618): none of them commits any more what
+        it has not yet. HerderError, or what the client raises."""
 
     async def offsets(self, name: str, config: Mapping[str, str]) -> Sequence[ConnectorOffset]:
         """Give where a connector is: its group's offsets for a sink, those of the offsets topic for a source."""

@@ -74,7 +74,7 @@ class Validation:
             if plugin.kind is Kind.SINK:
                 check_sink(form, properties, self._worker.text("group.id"))
             else:
-                check_source(form)
+                check_source(form, plugin.made_by, properties, self._worker.source_support)
         for name, text in properties.items():
             if text is None:
                 form.found(name).errors.append(f"{name}: null is no value; leave the setting out")

@@ -129,6 +129,12 @@ def test_requests_and_levels_are_events_and_nothing_else() -> None:
     assert state == ClusterConfigState(offset=2)
 
 
+def test_a_commit_of_no_tasks_is_a_generation_of_its_own() -> None:
+    state, _ = _replay(CONNECTOR, *TWO_TASKS, task_commit_record("x-1", 0))
+    assert state.task_generation("x-1") == 1
+    assert EMPTY_CONFIG.task_generation("x-1") == -1
+
+
 def test_new_tasks_wait_for_a_round_of_fencing_and_a_count_ends_it() -> None:
     state, _ = _replay(CONNECTOR, *TWO_TASKS)
     assert "x-1" in state.pending_fencing

@@ -18,7 +18,7 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
-from barnabas.connect.connector import ConnectError, Polled, PollingSource, TaskContext
+from barnabas.connect.connector import ConnectError, ExactlyOnceSupport, Polled, PollingSource, TaskContext
 from barnabas.connect.spark.data.records import noted
 from barnabas.connect.spark.data.schema import Schema, Type
 from barnabas.model.config import REQUIRED, ConfigKey, ConfigTable, ConfigType, Importance, not_empty
@@ -54,6 +54,10 @@ class FileStreamSource(PollingSource):
     def partitions(self) -> Sequence[Mapping[str, Any]]:
         """Give the file."""
         return [{FILENAME: self.config["file"]}] if self.config["file"] else []
+
+    def exactly_once_support(self) -> ExactlyOnceSupport:
+        """Say that files are; what comes by the standard input comes once."""
+        return ExactlyOnceSupport.SUPPORTED if self.config["file"] else ExactlyOnceSupport.UNSUPPORTED
 
     def check_offsets(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:
         """Refuse what no file of a connector's, this one or an earlier one, could be at; anything may be forgotten."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from barnabas.connect.connector import Polled, PollingSource, TaskContext
+from barnabas.connect.connector import ExactlyOnceSupport, Polled, PollingSource, TaskContext
 from barnabas.connect.connectors.jdbc import PASSWORD, TABLE, URL, USER, Database, explained
 from barnabas.model.config import REQUIRED, ConfigKey, ConfigTable, ConfigType, Importance, at_least, not_empty
 
@@ -55,6 +55,12 @@ class JdbcSource(PollingSource):
     def partitions(self) -> Sequence[Mapping[str, Any]]:
         """Give the table."""
         return [{"table": self.config["table"]}]
+
+    def exactly_once_support(self) -> ExactlyOnceSupport:
+        """Say that a table is whose rows have a number that only grows; two may have changed at the same time."""
+        if self.config[_INCREMENTING_COLUMN]:
+            return ExactlyOnceSupport.SUPPORTED
+        return ExactlyOnceSupport.UNSUPPORTED
 
     def open(self, spark: SparkSession, task: TaskContext, offsets: Sequence[Mapping[str, Any] | None]) -> None:
         """Take up where the table was left."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Final, TypeVar
 
 import structlog
 
@@ -19,6 +20,8 @@ from barnabas.connect.group_member import GroupMember
 from barnabas.connect.herder import task_configs
 from barnabas.connect.herder.assigning import Assigning
 from barnabas.connect.herder.changes import Changes
+from barnabas.connect.herder.fencing import Fencing, TaskPreflight
+from barnabas.connect.herder.fencing_steps import FencingSteps
 from barnabas.connect.herder.group import UNREADABLE, Group
 from barnabas.connect.herder.inbox import Inbox
 from barnabas.connect.herder.key_rotation import KeyRotation
@@ -32,7 +35,13 @@ from barnabas.connect.metrics import GroupView, WorkerMetrics
 from barnabas.connect.runtime import Runtime
 from barnabas.connect.stores.configs import ConfigStore
 from barnabas.connect.stores.statuses import StatusStore
-from barnabas.core.connect.config_state import ClusterConfigState, Config, ConfigEvent, LoggerLevelSet
+from barnabas.core.connect.config_state import (
+    ClusterConfigState,
+    Config,
+    ConfigEvent,
+    LoggerLevelSet,
+    TaskConfigsUpdated,
+)
 from barnabas.core.connect.ids import TargetState
 from barnabas.core.connect.subprotocol import Subprotocol
 from barnabas.model.ports import Clock
@@ -40,6 +49,7 @@ from barnabas.model.ports import Clock
 log = structlog.get_logger("kafka.connect.herder")
 
 T = TypeVar("T")
+_CLAIM_AGAIN_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +83,16 @@ class Engine:
         self.changes = Changes()
         self.loggers = Loggers(parts.clock)
         tracks = bool(config["topic.tracking.enable"])
+        self.fencing = Fencing(FencingSteps(self), parts.runtime, parts.client, config.signature_algorithm)
         self.work = Work(
-            parts.runtime, parts.plugins, statuses, parts.worker_id, parts.clock, parts.metrics, tracks_topics=tracks
+            parts.runtime,
+            parts.plugins,
+            statuses,
+            parts.worker_id,
+            parts.clock,
+            parts.metrics,
+            tracks_topics=tracks,
+            preflight=partial(TaskPreflight, self.fencing) if config.source_support.transactional_tasks else None,
         )
         self.task_configs = TaskConfigs(parts.runtime, parts.client, self, config.signature_algorithm, parts.clock)
         self.local = Local(self.work, self.task_configs, statuses)
@@ -153,6 +171,7 @@ class Engine:
     async def _halt(self) -> None:
         self.inbox.close()
         await self.task_configs.close()
+        await self.fencing.close()
         self.group.stage = "stopping connectors and tasks"
         await self.local.stop_all()
         await self.member.leave("the worker is shutting down")
@@ -168,6 +187,8 @@ class Engine:
         self.inbox.wake.clear()
         if not await self.group.settle():
             return
+        if not await self._claimed():
+            return
         if self.member.leads and not await self._keys.renew(self.member.subprotocol):
             self.group.readable = False
             return
@@ -178,6 +199,20 @@ class Engine:
             return
         self.group.stage = ""
         await self._rest()
+
+    async def _claimed(self) -> bool:
+        """Have the config topic for this worker where it leads; False when the topic is to be read again first."""
+        if not self.member.leads:
+            await self.configs.leader.relinquish()
+        elif not self.configs.leader.claimed:
+            try:
+                await self.configs.leader.claim()
+            except WriteFailedError as e:
+                log.warning("the config topic could not be claimed; trying on", why=str(e))
+                await asyncio.sleep(_CLAIM_AGAIN_SECONDS)
+            self.group.readable = False  # whoever led before may have written until now
+            return False
+        return True
 
     async def _rest(self) -> None:
         due = [at for at in (self.group.rejoin_at_ms, self._keys.next_check_ms if self.member.leads else None) if at]
@@ -197,6 +232,8 @@ class Engine:
             except BadRequestError as e:
                 log.error("a logger's level could not be set", logger=event.namespace, why=str(e))
             return
+        if isinstance(event, TaskConfigsUpdated):
+            self.fencing.replanned(event.connector)
         self.changes.add(event, self.config, self.parts.clock.now_ms())
         self.inbox.wake.set()
 

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
-from barnabas.connect.herder_port import Plugins
+from barnabas.connect.herder_port import ConnectorType, Plugins
 from barnabas.connect.metrics import WorkerMetrics
 from barnabas.connect.runtime import (
     Event,
     Failed,
     Paused,
+    Preflight,
     Progress,
     Running,
     Runtime,
@@ -52,7 +53,10 @@ class _Task:
 
 
 class Work:
-    """The connectors and tasks of this worker. generation: of the group, put into every status."""
+    """The connectors and tasks of this worker. generation: of the group, put into every status.
+
+    preflight: for a task and the generation of its configuration, where sources write in transactions.
+    """
 
     def __init__(
         self,
@@ -64,6 +68,7 @@ class Work:
         metrics: WorkerMetrics,
         *,
         tracks_topics: bool,
+        preflight: Callable[[ConnectorTaskId, int], Preflight] | None = None,
     ) -> None:
         self._runtime = runtime
         self._plugins = plugins
@@ -72,6 +77,7 @@ class Work:
         self._clock = clock
         self._metrics = metrics
         self._tracks_topics = tracks_topics
+        self._preflight = preflight
         self._connectors: dict[str, State] = {}
         self._configs: dict[str, Mapping[str, str]] = {}
         self._versions: dict[str, str | None] = {}
@@ -182,12 +188,20 @@ class Work:
             _texts(connector_config),
             state.target_state(task.connector) or TargetState.STARTED,
             self.generation,
+            self._preflight_of(task, _texts(connector_config), state),
         )
         log.info("starting a task", task=str(task), generation=self.generation)
         try:
             await self._runtime.start(launch, lambda which, event: self._heard(run, which, event))
         except Exception as e:  # noqa: BLE001 - it is the task's, and the others go on
             self._heard(run, task, Failed(trace_of(e)))
+
+    def _preflight_of(
+        self, task: ConnectorTaskId, config: Mapping[str, str], state: ClusterConfigState
+    ) -> Preflight | None:
+        if self._preflight is None or self._plugins.connector_type(config) is not ConnectorType.SOURCE:
+            return None
+        return self._preflight(task, state.task_generation(task.connector))
 
     async def _stop(self, task: ConnectorTaskId) -> None:
         run = self._tasks.get(task)

@@ -16,6 +16,7 @@ from barnabas.connect.herder_port import (
     ConnectorInfo,
     ConnectorOffset,
     ConnectorStateInfo,
+    ConnectorType,
     Health,
     InternalRequest,
     InvalidConfigError,
@@ -166,6 +167,14 @@ class WorkerHerder:
 
         await self._engine.ask(step)
 
+    async def fence_zombie_source_tasks(self, name: str) -> None:
+        """Shut out the tasks of earlier generations of a source, and let the newest one begin (KIP-618).
+
+        NotFoundError, NotLeaderError, BadRequestError for what is no source, ConflictError when there is an even newer
+        generation by then.
+        """
+        await self._engine.fencing.fence(name)
+
     # States.
 
     async def restart_connector(self, name: str) -> None:
@@ -243,18 +252,26 @@ class WorkerHerder:
     async def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
         """Move a stopped connector; the answer says what was done. BadRequestError unless it is stopped."""
         runtime = self._engine.parts.runtime
-        return await self._engine.ask(
-            lambda: self._with_stopped(name, lambda config: runtime.alter_offsets(name, config, offsets))
-        )
+        return await self._with_stopped(name, lambda config: runtime.alter_offsets(name, config, offsets))
 
     async def reset_connector_offsets(self, name: str) -> str:
         """Have a stopped connector begin again; as alter_connector_offsets."""
         runtime = self._engine.parts.runtime
-        return await self._engine.ask(
-            lambda: self._with_stopped(name, lambda config: runtime.reset_offsets(name, config))
-        )
+        return await self._with_stopped(name, lambda config: runtime.reset_offsets(name, config))
 
     async def _with_stopped(self, name: str, change: _ChangeOffsets) -> str:
+        engine = self._engine
+        config = await engine.ask(lambda: self._stopped(name))
+        transactional = engine.parts.config.source_support.transactional_tasks
+        if transactional and self.plugins.connector_type(config) is ConnectorType.SOURCE:
+            await engine.fencing.fence(name)  # a task that is cut off from its group may write yet
+
+        async def step() -> str:
+            return await change(await self._stopped(name))
+
+        return await engine.ask(step)
+
+    async def _stopped(self, name: str) -> Mapping[str, str]:
         self._engine.check_settled()
         self._lead("Only the leader can process external offsets modification requests")
         await self._engine.refresh()
@@ -265,7 +282,7 @@ class WorkerHerder:
                 "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for "
                 f"the specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
             )
-        return await change(answers.texts(config))
+        return answers.texts(config)
 
     # Loggers.
 

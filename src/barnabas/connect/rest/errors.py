@@ -12,6 +12,7 @@ from aiohttp import web
 from barnabas.connect.herder_port import (
     AlreadyExistsError,
     BadRequestError,
+    ConflictError,
     HerderError,
     NotFoundError,
     RebalanceNeededError,
@@ -51,7 +52,7 @@ def as_rest_error(error: Exception) -> RestError:
             return RestError(status, message)
         case NotFoundError():
             return RestError(404, str(error))
-        case AlreadyExistsError():
+        case AlreadyExistsError() | ConflictError():
             return RestError(409, str(error))
         case BadRequestError():
             return RestError(400, str(error))

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from barnabas.connect.herder_port import Herder, InternalRequest
 from barnabas.connect.rest import entities
-from barnabas.connect.rest.endpoint import Endpoint, answered, parsed
+from barnabas.connect.rest.endpoint import Endpoint, answered, done, parsed
 
 
 async def put_task_configs(herder: Herder, request: web.Request) -> web.Response:
@@ -24,8 +24,23 @@ async def put_task_configs(herder: Herder, request: web.Request) -> web.Response
     return answered(None)
 
 
+async def fence(herder: Herder, request: web.Request) -> web.Response:
+    """Shut out a source's tasks of before; 204, when the tasks of now may begin (KIP-618)."""
+    herder.verify_internal_request(InternalRequest(await request.read(), request.headers))
+    await herder.fence_zombie_source_tasks(request.match_info["connector"])
+    return done()
+
+
 ENDPOINTS: Final = (
     Endpoint(
         "POST", "/connectors/{connector}/tasks", "Between workers: task configurations", put_task_configs, internal=True
+    ),
+    Endpoint(
+        "PUT",
+        "/connectors/{connector}/fence",
+        "Between workers: who may not write any more",
+        fence,
+        status=204,
+        internal=True,
     ),
 )

@@ -16,8 +16,10 @@ import pyarrow as pa
 import structlog
 from pyspark.sql import SparkSession
 
+from barnabas.client.config import ClientConfig
 from barnabas.connect.connector import AnySource, ConnectError, Connector, PollingSource, Sink, Source
 from barnabas.connect.herder_port import ConnectorOffset
+from barnabas.connect.producer_fencing import fence_producers
 from barnabas.connect.runtime import Failed, OnEvent, SourceOffsets, TaskLaunch, UnknownTaskError
 from barnabas.connect.spark.connector_offsets import SinkOffsets, parse_sink_offsets
 from barnabas.connect.spark.polling_task import PollingTask
@@ -25,6 +27,7 @@ from barnabas.connect.spark.settings import SparkSettings, group_of
 from barnabas.connect.spark.sink_task import SinkTask
 from barnabas.connect.spark.source_task import SourceTask
 from barnabas.connect.spark.task import Surroundings, Task
+from barnabas.core.connect.exactly_once import transactional_ids
 from barnabas.core.connect.ids import ConnectorTaskId
 from barnabas.model.config import ConfigError
 from barnabas.model.topic_partition import TopicPartition
@@ -144,6 +147,12 @@ class SparkRuntime:
                 held.work.cancel()
                 await asyncio.gather(held.work, return_exceptions=True)
         self._held.pop(task, None)
+
+    async def fence(self, name: str, config: Mapping[str, str], tasks: int) -> None:
+        """Shut out the first `tasks` tasks of a source wherever they run, with the connector's admin settings."""
+        group = self._settings.worker.text("group.id")
+        client = ClientConfig.from_properties(self._settings.admin(name, config))
+        await fence_producers(client, transactional_ids(group, name, tasks))
 
     async def offsets(self, name: str, config: Mapping[str, str]) -> Sequence[ConnectorOffset]:
         """Give where a connector is."""

@@ -69,7 +69,7 @@ def restart_record(request: RestartRequest) -> Record:
 
 
 def task_count_record(connector: str, tasks: int) -> Record:
-    """Give the record that says how many tasks a round of fencing has shut out (KIP-618)."""
+    """Give the record that lets a generation of `tasks` tasks begin; the next is to shut out as many (KIP-618)."""
     return _record(TASK_COUNT_PREFIX + connector, {"task-count": tasks})
 
 

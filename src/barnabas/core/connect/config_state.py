@@ -101,8 +101,8 @@ class ClusterConfigState:
     """The configuration of the whole cluster; `EMPTY_CONFIG` is where reading begins.
 
     offset: of the record to come. task_configs: those in force, after their commit; pending: those that wait for it.
-    applied_configs: of a connector, when its tasks' were made. task_generations: counts the commits that brought new
-    configurations, from 0. task_count_records, pending_fencing: see KIP-618.
+    applied_configs: of a connector, when its tasks' were made. task_generations: counts the commits that came
+    into force, from 0. task_count_records, pending_fencing: see KIP-618.
     """
 
     offset: int = NO_OFFSET
@@ -141,6 +141,10 @@ class ClusterConfigState:
     def task_count(self, connector: str) -> int:
         """Give how many tasks a connector has, 0 before the first commit."""
         return self.task_counts.get(connector, 0)
+
+    def task_generation(self, connector: str) -> int:
+        """Give the generation of a connector's task configurations, -1 before the first commit."""
+        return self.task_generations.get(connector, -1)
 
     def tasks(self, connector: str) -> list[ConnectorTaskId]:
         """Give a connector's tasks; none while it is inconsistent."""
@@ -260,9 +264,8 @@ def _commit(state: ClusterConfigState, name: str, body: Json) -> Replayed:
 
 
 def _applied(state: ClusterConfigState, name: str, configs: Map[int, Config]) -> ClusterConfigState:
-    generations = state.task_generations
-    if configs:
-        generations = generations.set(name, generations.get(name, -1) + 1)
+    # A commit of no tasks is a generation too: else one that stops and comes back would find its own still in force.
+    generations = state.task_generations.set(name, state.task_generation(name) + 1)
     return replace(
         state,
         task_configs=state.task_configs.update({ConnectorTaskId(name, n): config for n, config in configs.items()}),
