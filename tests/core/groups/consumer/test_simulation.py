@@ -1,4 +1,4 @@
-"""Members that join, dawdle, crash, leave and lose answers, on virtual time with one seed; invariants after every event.
+"""Members that join, dawdle, crash, leave and lose answers, on virtual time, one seed; invariants after every event.
 
 - No two members of a group have, or hold, one partition; who holds one, has it.
 - Epochs of a group only grow; nobody is ahead of the target, the target never ahead of the group.
