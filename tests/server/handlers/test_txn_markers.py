@@ -265,6 +265,14 @@ async def test_offsets_of_partitions_that_are_not_there_are_refused() -> None:
         assert w.coordinator.asked == []
 
 
+async def test_followers_tell_of_their_producers_too() -> None:
+    async with world() as w:
+        w.partition(FOLLOWED).log.append_as_follower(data())
+        asked = DescribeProducersRequest(topics=[TopicRequest(name=FOLLOWED, partition_indexes=[0])])
+        answer = await w.ask(asked, DescribeProducersResponse, 0)
+        assert [p.producer_id for p in answer.topics[0].partitions[0].active_producers] == [7]
+
+
 async def test_producers_are_described_and_offsets_listed_with_what_is_open() -> None:
     async with world() as w:
         await w.produce((ALONE, 0, batch(b"plain")), name=None)
