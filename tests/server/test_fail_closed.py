@@ -156,6 +156,19 @@ def asked(cluster: Cluster) -> dict[ApiKey, tuple[Any, set[int]]]:
             ),
             {TOPIC},
         ),
+        K.WRITE_TXN_MARKERS: (
+            build(K.WRITE_TXN_MARKERS, markers=[{"topics": [{"name": SECRET, "partition_indexes": [0]}]}]),
+            {CLUSTER},
+        ),
+        K.TXN_OFFSET_COMMIT: (
+            build(
+                K.TXN_OFFSET_COMMIT,
+                transactional_id="t",
+                group_id=GROUP,
+                topics=[{"name": SECRET, "partitions": PARTITIONS}],
+            ),
+            {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED},
+        ),
         K.DESCRIBE_ACLS: (build(K.DESCRIBE_ACLS, **ANYTHING), {CLUSTER}),
         K.DESCRIBE_CONFIGS: (
             build(K.DESCRIBE_CONFIGS, resources=[_all_keys(topic_configs), _all_keys(broker_configs)]),

@@ -41,7 +41,7 @@ from barnabas.wire.messages.write_txn_markers import (
 )
 from tests.server.handlers.group_world import allow
 from tests.server.handlers.transaction_world import ALONE, FOLLOWED, SHARED, World, world
-from tests.storage.logs import batch
+from tests.storage.logs import NOW_MS, batch
 
 E = ErrorCode
 Codes = dict[tuple[int, str, int], ErrorCode]
@@ -265,10 +265,19 @@ async def test_offsets_of_partitions_that_are_not_there_are_refused() -> None:
         assert w.coordinator.asked == []
 
 
+async def test_followers_tell_of_their_producers_too() -> None:
+    async with world() as w:
+        w.partition(FOLLOWED).log.append_as_follower(data())
+        asked = DescribeProducersRequest(topics=[TopicRequest(name=FOLLOWED, partition_indexes=[0])])
+        answer = await w.ask(asked, DescribeProducersResponse, 0)
+        assert [p.producer_id for p in answer.topics[0].partitions[0].active_producers] == [7]
+
+
 async def test_producers_are_described_and_offsets_listed_with_what_is_open() -> None:
     async with world() as w:
         await w.produce((ALONE, 0, batch(b"plain")), name=None)
-        await w.produce((ALONE, 0, data(epoch=2)))
+        later = batch(b"x", producer=(7, 2, 0), transactional=True, timestamp=NOW_MS + 1)
+        await w.produce((ALONE, 0, later))
         asked = DescribeProducersRequest(topics=[TopicRequest(name=ALONE, partition_indexes=[0])])
 
         async def described() -> tuple[int, ...]:
@@ -276,14 +285,17 @@ async def test_producers_are_described_and_offsets_listed_with_what_is_open() ->
             (one,) = answer.topics[0].partitions[0].active_producers
             return one.producer_id, one.producer_epoch, one.coordinator_epoch, one.current_txn_start_offset
 
-        async def latest(isolation: int) -> int:
-            topics = [ListOffsetsTopic(name=ALONE, partitions=[ListOffsetsPartition(timestamp=-1)])]
+        async def latest(isolation: int, timestamp: int = -1) -> int:
+            topics = [ListOffsetsTopic(name=ALONE, partitions=[ListOffsetsPartition(timestamp=timestamp)])]
             request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
             answer = await w.ask(request, ListOffsetsResponse, 7)
             return answer.topics[0].partitions[0].offset
 
         assert await described() == (7, 2, -1, 1)
         assert (await latest(0), await latest(1)) == (2, 1)
+        largest, after = -3, NOW_MS + 1
+        assert (await latest(0, largest), await latest(1, largest)) == (1, -1)
+        assert (await latest(0, after), await latest(1, after)) == (1, -1)
         await write(w, marker((ALONE, 0), epoch=3, coordinator_epoch=6, version=2))
         assert await described() == (7, 3, 6, -1)
         assert (await latest(0), await latest(1)) == (3, 3)

@@ -1,4 +1,4 @@
-"""DescribeProducers v0. KIP-664: which producers a partition's leader remembers."""
+"""DescribeProducers v0. KIP-664: which producers a partition's replica remembers, be it the leader or a follower."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _partition(topic: str, number: int, error: ApiError | None, ctx: RequestCont
     try:
         if error is not None:
             raise error
-        entries = ctx.node.partitions.leader(topic, number).log.producers.entries
+        entries = ctx.node.partitions.replica(topic, number).log.producers.entries
     except ApiError as e:
         answer.error_code, answer.error_message = e.code, e.message
         return answer

@@ -115,7 +115,7 @@ def _find(partition: Partition, timestamp: int, end: int, *, lagging: bool) -> F
     if timestamp < 0 and timestamp != MAX_TIMESTAMP:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"no meaning is known for timestamp {timestamp}")
     found = log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-    if found is None or (timestamp != MAX_TIMESTAMP and found[0] >= end):
+    if found is None or found.offset >= end:
         if lagging:
             raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)
         return NOTHING
