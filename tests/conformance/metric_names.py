@@ -45,7 +45,6 @@ MISSING: Final = (
         "groups of these protocols are not offered (KIP-848, KIP-932, KIP-1071)",
     ),
     Known(r"broker kafka\.server:DelayedRemoteListOffsetsMetrics:.*", "tiered storage is not offered (KIP-405)"),
-    Known(r"broker kafka\.server:client-metrics:.*", "clients' own measurements are not collected (KIP-714)"),
     # --- what does not exist here
     Known(r".* kafka\.network:RequestChannel:Re(quest|sponse)QueueSize\{.*\}", _NO_QUEUE),
     Known(r".* kafka\.network:RequestMetrics:ResponseQueueTimeMs\{request\}", _NO_QUEUE),

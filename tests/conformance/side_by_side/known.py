@@ -74,12 +74,6 @@ KNOWN: Final[tuple[Known, ...]] = (
     Known("AlterClientQuotas.* twice$", "", "what names the same thing twice is refused; Kafka takes one of the two"),
     Known("DescribeConfigs", r"configs\[barnabas\.", "our own keys"),
     Known(
-        r"DescribeConfigs.*\(32, ",
-        r"configs\[(consumer|share|streams)\.",
-        "settings of protocols that are not served yet",
-    ),
-    Known(r"DescribeConfigs.*\(16, ", r"configs\[(interval.ms|match|metrics)\]$", "clients' metrics are not collected"),
-    Known(
         "AlterConfigs.* (nobody|alice)",
         r"error_code$",
         "who may not alter a configuration is not told what would be right",

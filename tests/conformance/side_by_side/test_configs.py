@@ -163,9 +163,27 @@ INCREMENTAL: Final[list[tuple[Any, ...]]] = [
     (0, "x", (SET, "a", "b")),
     (99, "x", (SET, "a", "b")),
     (GROUP, "g", (SET, "no.such.key", "1")),
+    (GROUP, "g", (SET, "consumer.session.timeout.ms", "50000")),
+    (GROUP, "g", (SET, "consumer.session.timeout.ms", "44999")),
+    (GROUP, "g", (SET, "consumer.heartbeat.interval.ms", "15001")),
+    (GROUP, "g", (SET, "consumer.assignment.interval.ms", "15001")),
+    (GROUP, "g", (SET, "consumer.assignment.interval.ms", "-1")),
+    (GROUP, "g", (SET, "share.isolation.level", "loud")),
+    (GROUP, "g", (SET, "streams.num.standby.replicas", "3")),
+    (GROUP, "g", (APPEND, "consumer.session.timeout.ms", "1")),
+    (GROUP, "g", (DELETE, "consumer.session.timeout.ms", None)),
     (GROUP, "", (SET, "consumer.session.timeout.ms", "45000")),
     (CLIENT_METRICS, "", (SET, "interval.ms", "1000")),
     (CLIENT_METRICS, "m", (SET, "no.such.key", "1000")),
+    (CLIENT_METRICS, "m", (SET, "interval.ms", "99")),
+    (CLIENT_METRICS, "m", (SET, "interval.ms", "often")),
+    (CLIENT_METRICS, "m", (SET, "match", "client_id")),
+    (CLIENT_METRICS, "m", (SET, "match", "color=red")),
+    (CLIENT_METRICS, "m", (SET, "match", "client_id=(")),
+    (CLIENT_METRICS, "m", (SET, "metrics", "a,a")),
+    (CLIENT_METRICS, "m", (APPEND, "metrics", "a.")),
+    (CLIENT_METRICS, "m", (SET, "metrics", "a.,b."), (SET, "interval.ms", "1000"), (SET, "match", "client_id=b.*")),
+    (CLIENT_METRICS, "m", (DELETE, "metrics", None), (DELETE, "interval.ms", None)),
 ]  # fmt: skip
 
 
@@ -181,6 +199,8 @@ def test_incremental_alter_configs(s: Side) -> None:
     s.call(_described((TOPIC, "stepped", None), include_synonyms=True))
     s.call(_described((BROKER, "1", None), include_synonyms=True))
     s.call(_described((BROKER, "", None), include_synonyms=True))
+    s.call(_described((GROUP, "g", None), include_synonyms=True))
+    s.call(_described((CLIENT_METRICS, "m", None), include_synonyms=True))
     several = _incremental(TOPIC, "stepped", (SET, "retention.ms", "5000"))
     several.resources += _incremental(TOPIC, "stepped-too", (SET, "retention.ms", "x")).resources
     several.resources += _incremental(BROKER, "", (SET, "log.retention.ms", "5000000")).resources

@@ -86,7 +86,7 @@ def test_a_client_asks_and_pushes_once_in_an_interval() -> None:
     mine = told(made, 5)
     made.admit(push(mine), JAVA, "c", 6)  # at once after it has asked
     assert refused(made, push(mine), 1_005) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    assert made.admit(push(mine), JAVA, "c", 1_006).throttled == 1
+    assert made.admit(push(mine), JAVA, "c", 1_006).pushes.throttled == 1
     with pytest.raises(ApiError) as error:
         made.subscription_of(mine.client_instance_id, JAVA, "c", 1_007)
     assert error.value.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED

@@ -7,20 +7,21 @@ from pkgutil import iter_modules
 import pytest
 
 from barnabas.server import handlers
-from barnabas.server.handlers import BROKER, CONTROLLER, ZOOKEEPER, ZOOKEEPER_CONTROLLER
+from barnabas.server.handlers import BROKER, CONTROLLER, TELEMETRY, ZOOKEEPER, ZOOKEEPER_CONTROLLER
 from barnabas.server.router import Router
 from barnabas.wire.api_keys import API_KEYS
 
 
 def test_every_module_of_the_folder_is_listed() -> None:
     modules = {m.name for m in iter_modules(handlers.__path__)}
-    assert modules == {listed.rpartition(":")[2] for listed in (*BROKER, *CONTROLLER, *ZOOKEEPER)}
+    assert modules == {listed.rpartition(":")[2] for listed in (*BROKER, *TELEMETRY, *CONTROLLER, *ZOOKEEPER)}
 
 
 @pytest.mark.parametrize(
     ("listed", "listener"),
     [
         (BROKER, "broker"),
+        (TELEMETRY, "broker"),
         (CONTROLLER, "controller"),
         (ZOOKEEPER, "broker"),
         (ZOOKEEPER_CONTROLLER, "broker"),

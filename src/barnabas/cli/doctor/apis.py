@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.cli.tables import Output, OutputFormat, show
-from barnabas.server.handlers import BROKER, CONTROLLER
+from barnabas.server.handlers import BROKER, CONTROLLER, TELEMETRY
 from barnabas.server.router import Router
 from barnabas.wire.api_keys import API_KEYS
 
@@ -14,13 +14,13 @@ def apis(output: Output = OutputFormat.TABLE) -> None:
     """List every API with its versions, where it is served, and what permission it takes.
 
     A broker carries a forwarded API to the controller; "by resource" means that the handler asks for each topic,
-    group or other resource in the request.
+    group or other resource in the request. Telemetry is served where clients' metrics have somewhere to go.
 
     Examples:
 
       barnabas doctor apis
     """
-    broker, controller = Router(BROKER, listener="broker"), Router(CONTROLLER, listener="controller")
+    broker, controller = Router((*BROKER, *TELEMETRY), listener="broker"), Router(CONTROLLER, listener="controller")
     rows: list[dict[str, Any]] = []
     for key, row in sorted(API_KEYS.items()):
         here, there = broker.handler(row), controller.handler(row)

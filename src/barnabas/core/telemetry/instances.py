@@ -32,6 +32,17 @@ _MAY_ASK_AGAIN: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTE
 
 
 @dataclass(slots=True)
+class Pushes:
+    """What has become of a client's requests. throttled: came too early; failed: could not be exported."""
+
+    throttled: int = 0
+    exported: int = 0
+    failed: int = 0
+    export_ns: int = 0
+    longest_export_ns: int = 0
+
+
+@dataclass(slots=True)
 class ClientInstance:
     """A client, and what it is to push. version: of the subscriptions when that was worked out."""
 
@@ -41,14 +52,9 @@ class ClientInstance:
     push_interval_ms: int
     subscription_id: int
     version: int
+    pushes: Pushes
     terminating: bool = False
     last_error: ErrorCode = ErrorCode.NONE
-    throttled: int = 0
-    """How many of its requests came too early."""
-    exported: int = 0
-    failed: int = 0
-    export_ns: int = 0
-    longest_export_ns: int = 0
     last_get_ms: int = field(default=_NEVER)
     last_push_ms: int = field(default=_NEVER)
     forgotten_at_ms: int = 0
@@ -155,27 +161,32 @@ class ClientInstances:
     def _heard_of(self, instance_id: Uuid, client: ClientAttributes, connection: str, now_ms: int) -> ClientInstance:
         self._forget_silent(now_ms)
         instance = self._known.get(instance_id)
-        if instance is None or instance.version < self._version:
-            attributes = client._replace(client_instance_id=str(instance_id))
-            # a client whose subscription has changed may ask at once, as if it came for the first time
-            instance = self._known[instance_id] = self._instance(
-                instance_id, attributes if instance is None else instance.attributes
+        if instance is None:
+            instance = self._taken_in(
+                instance_id, client._replace(client_instance_id=str(instance_id)), Pushes(), connection
             )
-            self._by_connection[connection] = instance_id
+        elif instance.version < self._version:
+            # it may ask at once what has changed, as if it came for the first time
+            instance = self._taken_in(instance_id, instance.attributes, instance.pushes, connection)
         self._known.move_to_end(instance_id)
         if len(self._known) > MAX_INSTANCES:
             self._known.popitem(last=False)
         instance.forgotten_at_ms = now_ms + max(_REMEMBERED_MS, _REMEMBERED_INTERVALS * instance.push_interval_ms)
         return instance
 
-    def _instance(self, instance_id: Uuid, attributes: ClientAttributes) -> ClientInstance:
+    def _taken_in(
+        self, instance_id: Uuid, attributes: ClientAttributes, pushes: Pushes, connection: str
+    ) -> ClientInstance:
         theirs = [one for one in self._subscriptions.values() if one.applies_to(attributes)]
         metrics = frozenset[str]().union(*(one.metrics for one in theirs))
         wanted = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics))
         interval_ms = min((one.interval_ms for one in theirs), default=DEFAULT_INTERVAL_MS)
         interval_ms = min(interval_ms, DEFAULT_INTERVAL_MS)
         subscription_id = _subscription_id(wanted, interval_ms, instance_id)
-        return ClientInstance(instance_id, attributes, wanted, interval_ms, subscription_id, self._version)
+        instance = ClientInstance(instance_id, attributes, wanted, interval_ms, subscription_id, self._version, pushes)
+        self._known[instance_id] = instance
+        self._by_connection[connection] = instance_id
+        return instance
 
     def _fresh_id(self) -> Uuid:
         instance_id = self._new_uuid()
@@ -192,7 +203,7 @@ class ClientInstances:
 
 
 def _too_early(instance: ClientInstance) -> ApiError:
-    instance.throttled += 1
+    instance.pushes.throttled += 1
     return ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "the request came before the next push was due")
 
 

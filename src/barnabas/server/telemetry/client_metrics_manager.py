@@ -70,14 +70,15 @@ class ClientMetricsManager:
         try:
             self._export(request, instance, ctx)
         except Exception as e:
-            instance.failed += 1
+            instance.pushes.failed += 1
             instance.last_error = ErrorCode.INVALID_RECORD
             log.exception("a client's metrics could not be exported", client=str(instance.id))
             raise ApiError(ErrorCode.INVALID_RECORD) from e
         took_ns = perf_counter_ns() - began_ns
-        instance.exported += 1
-        instance.export_ns += took_ns
-        instance.longest_export_ns = max(instance.longest_export_ns, took_ns)
+        pushes = instance.pushes
+        pushes.exported += 1
+        pushes.export_ns += took_ns
+        pushes.longest_export_ns = max(pushes.longest_export_ns, took_ns)
 
     def _export(self, request: PushTelemetryRequest, instance: ClientInstance, ctx: RequestContext) -> None:
         data = decompress(Compression(request.compression_type), request.metrics, self._max_bytes)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from barnabas.core.telemetry.instances import ClientInstance
+from barnabas.core.telemetry.instances import Pushes
 from barnabas.model.metrics import Bean, Metrics, Rates, Value, mbean
 from barnabas.server.telemetry.client_metrics_manager import ClientMetricsManager
 
@@ -33,18 +33,18 @@ def publish_client_metrics(registry: Metrics, manager: ClientMetricsManager) -> 
             del rates[gone]
         for instance in list(known.values()):
             theirs = rates.setdefault(instance.id, (Rates(clock), Rates(clock), Rates(clock)))
-            yield mbean("kafka.server", type=CLIENT_METRICS, client_instance_id=str(instance.id)), _of(instance, theirs)
+            yield mbean("kafka.server", type=CLIENT_METRICS, client_instance_id=str(instance.id)), _of(instance.pushes, theirs)
 
     registry.source(mbean("kafka.server", type=CLIENT_METRICS) + ",", beans)
 
 
-def _of(instance: ClientInstance, rates: tuple[Rates, Rates, Rates]) -> Mapping[str, Value]:
-    counts = {"throttle": instance.throttled, "plugin-export": instance.exported, "plugin-error": instance.failed}
+def _of(pushes: Pushes, rates: tuple[Rates, Rates, Rates]) -> Mapping[str, Value]:
+    counts = {"throttle": pushes.throttled, "plugin-export": pushes.exported, "plugin-error": pushes.failed}
     found: dict[str, Value] = {}
     for (name, count), rate in zip(counts.items(), rates, strict=True):
         found[f"{name}-count"] = count
         found[f"{name}-rate"] = rate.attributes(count, name)["OneMinuteRate"]
-    exported = instance.exported
-    found["plugin-export-time-avg"] = instance.export_ns / exported / 1e6 if exported else math.nan
-    found["plugin-export-time-max"] = instance.longest_export_ns / 1e6 if exported else math.nan
+    exported = pushes.exported
+    found["plugin-export-time-avg"] = pushes.export_ns / exported / 1e6 if exported else math.nan
+    found["plugin-export-time-max"] = pushes.longest_export_ns / 1e6 if exported else math.nan
     return found
