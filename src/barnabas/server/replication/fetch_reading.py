@@ -48,6 +48,7 @@ class Reading(ABC):
         self.failed = False
         """Whether something is to be told at once: an error, a divergence, a better replica."""
         self._ready: Callable[[], None] | None = None
+        self._released = False
 
     @property
     def enough(self) -> bool:
@@ -172,7 +173,7 @@ class Reading(ABC):
 
     def begin(self, ready: Callable[[], None]) -> None:
         """Wait until there is enough: then `ready` is called, once or more often. `unwatch` ends it."""
-        self._ready = ready
+        self._ready, self._released = ready, False
         self.watch()
 
     @abstractmethod
@@ -184,7 +185,9 @@ class Reading(ABC):
         """Let `grown` be called no more."""
 
     def grown(self) -> None:
-        """Look whether there is enough by now."""
+        """Look whether there is enough by now, unless that has been found: all is read once more for the answer."""
+        if self._released:
+            return  # a controller's request may change the roles of thousands of partitions in one turn
         self.read()
         if self.enough:
             self.release()
@@ -192,6 +195,7 @@ class Reading(ABC):
     def release(self) -> None:
         """Answer now, whether there is enough or not."""
         if self._ready is not None:
+            self._released = True
             self._ready()
 
 
