@@ -26,6 +26,7 @@ from .requests import build, error_codes
 K = ApiKey
 SECRET = "quarterly-numbers"
 GROUP = "quarterly-readers"
+TRANSACTIONAL_ID = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 TOPIC, GROUPS, CLUSTER = (
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -149,6 +150,17 @@ def asked(cluster: Cluster) -> dict[ApiKey, tuple[Any, set[int]]]:
             {TOPIC},
         ),
         K.INIT_PRODUCER_ID: (build(K.INIT_PRODUCER_ID, transactional_id=None), {CLUSTER}),
+        K.ADD_PARTITIONS_TO_TXN: (
+            build(
+                K.ADD_PARTITIONS_TO_TXN,
+                transactions=[{"transactional_id": "t", "topics": [{"name": SECRET, "partitions": [0]}]}],
+            ),
+            {CLUSTER},
+        ),
+        K.ADD_OFFSETS_TO_TXN: (build(K.ADD_OFFSETS_TO_TXN, transactional_id="t", group_id=GROUP), {TRANSACTIONAL_ID}),
+        K.END_TXN: (build(K.END_TXN, transactional_id="t"), {TRANSACTIONAL_ID}),
+        K.DESCRIBE_TRANSACTIONS: (build(K.DESCRIBE_TRANSACTIONS, transactional_ids=["t"]), {TRANSACTIONAL_ID}),
+        K.LIST_TRANSACTIONS: (build(K.LIST_TRANSACTIONS), set()),
         K.OFFSET_FOR_LEADER_EPOCH: (
             build(
                 K.OFFSET_FOR_LEADER_EPOCH,
@@ -167,7 +179,7 @@ def asked(cluster: Cluster) -> dict[ApiKey, tuple[Any, set[int]]]:
                 group_id=GROUP,
                 topics=[{"name": SECRET, "partitions": PARTITIONS}],
             ),
-            {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED},
+            {TRANSACTIONAL_ID},
         ),
         K.DESCRIBE_ACLS: (build(K.DESCRIBE_ACLS, **ANYTHING), {CLUSTER}),
         K.DESCRIBE_CONFIGS: (

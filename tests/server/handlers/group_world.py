@@ -30,11 +30,13 @@ from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordin
 from barnabas.server.node import Node
 from barnabas.server.quotas.throttle import Throttle
 from barnabas.server.router import Router
+from barnabas.server.transactions.transaction_coordinator import TransactionCoordinator
 from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.header import decode_response_header
 from barnabas.wire.message import Message, decode, encode
 from barnabas.wire.records.partition_record import PartitionRecord
 from barnabas.wire.records.topic_record import TopicRecord
+from tests.server.transactions.test_coordinator import World as TransactionWorld
 
 HANDLERS = (
     "delete_groups",
@@ -49,6 +51,7 @@ HANDLERS = (
     "offset_fetch",
     "sync_group",
 )
+
 SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -81,6 +84,7 @@ class GroupNode:
     topics: dict[str, int]
     created: list[str] = field(default_factory=list)
     leader: int = 1
+    transactions: TransactionCoordinator = field(default_factory=lambda: TransactionWorld().coordinator)
     quotas: Throttle = field(default_factory=lambda: Throttle(NodeConfig.parse(SETTINGS), SystemClock()))
 
     def image(self) -> MetadataImage:

@@ -328,16 +328,22 @@ async def test_a_coordinator_without_a_leader_is_not_available() -> None:
         assert response.coordinators[0].error_code == E.COORDINATOR_NOT_AVAILABLE
 
 
-@pytest.mark.parametrize(("kind", "version"), [(1, 1), (1, 6), (2, 6)])
-async def test_a_coordinator_that_is_not_offered_says_so(kind: int, version: int) -> None:
+@pytest.mark.parametrize("version", [1, 6])
+async def test_the_coordinator_of_a_transactional_id_is_found(version: int) -> None:
     async with world() as w:
         w.node.topics[TRANSACTION_TOPIC] = 1
         keys = {"key": "tx"} if version < 4 else {"coordinator_keys": ["tx"]}
-        request = FindCoordinatorRequest(key_type=kind, **keys)
-        response = await w.ask(request, FindCoordinatorResponse, version)
+        response = await w.ask(FindCoordinatorRequest(key_type=1, **keys), FindCoordinatorResponse, version)
         found: Any = response.coordinators[0] if version >= 4 else response
+        assert (found.error_code, found.node_id, found.port) == (E.NONE, 1, 9092)
+
+
+async def test_a_coordinator_that_is_not_offered_says_so() -> None:
+    async with world() as w:
+        request = FindCoordinatorRequest(key_type=2, coordinator_keys=["a:b:0"])
+        (found,) = (await w.ask(request, FindCoordinatorResponse, 6)).coordinators
         assert found.error_code == E.UNSUPPORTED_VERSION
-        assert "not offered" in (found.error_message or "")
+        assert "not offered" in found.error_message
 
 
 # rights
