@@ -210,6 +210,7 @@ def test_markers_of_another_time_complete_nothing() -> None:
         replace(ending, producer=Producer(5, 2)),
         replace(ending, producer=Producer(4, 3)),
         replace(ending, commit=False),
+        replace(ending, offset=ending.offset + 1),
         replace(ending, coordinator_epoch=ending.coordinator_epoch - 1),
         replace(ending, transactional_id="other"),
     ):
@@ -217,6 +218,21 @@ def test_markers_of_another_time_complete_nothing() -> None:
     driver.carry(driver.shard.marked(ending, driver.now))
     assert driver.metadata().state is COMPLETE_COMMIT
     assert driver.shard.marked(ending, driver.now).records == ()
+
+
+def test_late_markers_do_not_complete_a_later_transaction_that_is_equal_in_all_but_time() -> None:
+    driver = Driver()
+    producer = driver.initialised()
+    sent = []
+    for _ in range(2):
+        driver.add(producer, T0, version=3)
+        driver.end(producer, commit=True, version=4)
+        sent += driver.shard.preparing(driver.shard.image)
+        if len(sent) == 1:
+            driver.complete()
+    first, second = sent
+    assert driver.shard.marked(first, driver.now).records == ()
+    assert len(driver.shard.marked(second, driver.now).records) == 1
 
 
 def test_what_is_counted() -> None:

@@ -49,7 +49,7 @@ from tests.core.transactions.driving import WALL_START_MS, written
 
 E = ErrorCode
 NAMES = ("a", "b", "c")
-PARTITIONS = tuple(TopicPartition("t", n) for n in range(5))
+PARTITIONS = tuple(TopicPartition("t", n) for n in range(3))
 CONFIG = TransactionConfig(
     abort_timed_out_interval_ms=1_000, id_expiration_ms=150_000, remove_expired_interval_ms=20_000
 )
@@ -118,7 +118,7 @@ class Simulation:
     def given(self, metadata: TransactionMetadata) -> None:
         record = written(records.transaction(metadata, 0))
         self.log.append(record)
-        self.images.append(self.images[-1].with_transaction(metadata))
+        self.images.append(self.images[-1].with_transaction(metadata, len(self.log) - 1))
         self.committed += 1
 
     def new_producer_id(self) -> int:
@@ -384,7 +384,7 @@ class Simulation:
 
     def check_indexes(self) -> None:
         image = self.shard.image
-        assert {n: m for n, m in image.transactions.items() if m.state in ENDING} == dict(image.ending)
+        assert {n for n, m in image.transactions.items() if m.state in ENDING} == set(image.ending)
         assert {n for n, m in image.transactions.items() if m.state is ONGOING} == set(image.ends_ms)
 
 

@@ -33,7 +33,11 @@ NewProducerId = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A transaction whose outcome is decided: the markers to write, and what `marked` recognises it by."""
+    """A transaction whose outcome is decided: the markers to write, and what `marked` recognises it by.
+
+    offset: of the record that decided it. Clients whose epoch stays may end the next transaction in all else equally,
+    while markers of this one are still being sent again.
+    """
 
     transactional_id: str
     producer: Producer
@@ -41,15 +45,18 @@ class Ending:
     partitions: frozenset[TopicPartition]
     coordinator_epoch: int
     transaction_version: int
+    offset: int
 
 
 def endings(image: TransactionImage, coordinator_epoch: int) -> list[Ending]:
     """Give all transactions whose outcome is decided. Costs in proportion to them."""
-    return [ending_of(metadata, coordinator_epoch) for _, metadata in sorted(image.ending.items())]
+    return [
+        ending_of(image.transactions[name], offset, coordinator_epoch) for name, offset in sorted(image.ending.items())
+    ]
 
 
-def ending_of(metadata: TransactionMetadata, coordinator_epoch: int) -> Ending:
-    """Give the markers of a transaction that is ending."""
+def ending_of(metadata: TransactionMetadata, offset: int, coordinator_epoch: int) -> Ending:
+    """Give the markers of a transaction that is ending. offset: of the record that decided so."""
     return Ending(
         metadata.transactional_id,
         metadata.producer,
@@ -57,6 +64,7 @@ def ending_of(metadata: TransactionMetadata, coordinator_epoch: int) -> Ending:
         metadata.partitions,
         coordinator_epoch,
         metadata.client_version,
+        offset,
     )
 
 

@@ -26,15 +26,15 @@ class TransactionImage:
     """Transactional ids by name, and two indexes of them: what costs time asks the indexes.
 
     ends_ms: of each open transaction that can time out, when it does, on the wall's clock. ending: whose markers
-    are to be written.
+    are to be written, with the offset of the record that decided so.
     """
 
     transactions: Map[str, TransactionMetadata] = field(default_factory=Map)
     ends_ms: Map[str, int] = field(default_factory=Map)
-    ending: Map[str, TransactionMetadata] = field(default_factory=Map)
+    ending: Map[str, int] = field(default_factory=Map)
 
-    def with_transaction(self, metadata: TransactionMetadata) -> TransactionImage:
-        """Give the image with the transactional id as it now is."""
+    def with_transaction(self, metadata: TransactionMetadata, offset: int) -> TransactionImage:
+        """Give the image with the transactional id as the record at the offset says."""
         name = metadata.transactional_id
         times_out = metadata.state is ONGOING and metadata.timeout_ms != NO_TIMEOUT_MS
         return TransactionImage(
@@ -42,7 +42,7 @@ class TransactionImage:
             self.ends_ms.set(name, metadata.started_ms + metadata.timeout_ms)
             if times_out
             else _without(self.ends_ms, name),
-            self.ending.set(name, metadata) if metadata.is_ending else _without(self.ending, name),
+            self.ending.set(name, offset) if metadata.is_ending else _without(self.ending, name),
         )
 
     def without(self, transactional_id: str) -> TransactionImage:
@@ -63,7 +63,7 @@ def transaction_log(
     """A transactional id, or its end."""
     if value is None:
         return image.without(key.transactional_id)
-    return image.with_transaction(records.metadata_from(key.transactional_id, value))
+    return image.with_transaction(records.metadata_from(key.transactional_id, value), at.offset)
 
 
 REPLAYS: Final = ReplayTable[TransactionImage]((transaction_log,))

@@ -199,13 +199,19 @@ class TransactionShard:
     # endings
 
     def preparing(self, committed: TransactionImage) -> list[Ending]:
-        """Give all transactions whose outcome is decided for good: their markers are to be written."""
+        """Give all transactions whose outcome is decided for good: their markers are to be written.
+
+        One that is `marked` is among them until that, too, is committed.
+        """
         return ending.endings(committed, self.coordinator_epoch)
 
     def marked(self, done: Ending, now: Now) -> Step[None]:
         """Take in that all markers are written; nothing happens when that is known already, or of another time."""
-        metadata = self.image.ending.get(done.transactional_id)
-        if metadata is None or ending.ending_of(metadata, self.coordinator_epoch) != done:
+        offset = self.image.ending.get(done.transactional_id)
+        if offset is None:
+            return Step()
+        metadata = self.image.transactions[done.transactional_id]
+        if ending.ending_of(metadata, offset, self.coordinator_epoch) != done:
             return Step()
         return Step((self._record(ending.completed(metadata, now.wall_ms)),))
 
