@@ -27,6 +27,7 @@ from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from barnabas.wire.records.offset_commit_key import OffsetCommitKey
+from barnabas.wire.records.offset_commit_value import OffsetCommitValue
 
 GROUPS, TOPICS, PARTITIONS, PRODUCERS = ("g", "h"), ("t", "u"), (0, 1), (1, 2, 3)
 PLACES = [Place(g, t, p) for g in GROUPS for t in TOPICS for p in PARTITIONS]
@@ -142,14 +143,15 @@ class Simulation:
             if not isinstance(record.key, OffsetCommitKey):
                 continue
             place = Place(record.key.group, record.key.topic, record.key.partition)
-            if record.value is None:
+            value = record.value
+            if not isinstance(value, OffsetCommitValue):
                 committed.pop(place, None)
                 for mine in pending.values():
                     mine.pop(place, None)
             elif at.producer_id == NO_PRODUCER:
-                committed[place] = where, record.value.offset
+                committed[place] = where, value.offset
             else:
-                pending.setdefault(at.producer_id, {})[place] = where, record.value.offset
+                pending.setdefault(at.producer_id, {})[place] = where, value.offset
         return {place: offset for place, (_, offset) in committed.items()}, pending
 
     def open_places(self) -> set[Place]:

@@ -21,6 +21,7 @@ from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from barnabas.wire.record_batch import decode_batch, decode_control, read_header
+from barnabas.wire.records.end_txn_marker import EndTxnMarker
 from tests.server.groups.test_coordinator import (
     WatchedLog,
     World,
@@ -114,7 +115,7 @@ async def test_offsets_of_a_transaction_are_a_batch_of_their_own_between_those_o
     ]
     control = decode_control(next(iter(decode_batch(world.log().batches[3]))))
     assert control is not None
-    assert control[1].coordinator_epoch == 4
+    assert control[1] == EndTxnMarker(coordinator_epoch=4)
     await groups.close()
 
 
