@@ -40,10 +40,10 @@ from barnabas.wire.record_batch import (
     encode_batch,
     read_header,
 )
-from barnabas.wire.records.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from barnabas.wire.records.end_txn_marker import EndTxnMarker
 from barnabas.wire.records.offset_commit_key import OffsetCommitKey
 from barnabas.wire.records.offset_commit_value import OffsetCommitValue
+from barnabas.wire.records.share_group_metadata_key import ShareGroupMetadataKey
 
 E = ErrorCode
 
@@ -375,7 +375,10 @@ async def test_a_damaged_log_leaves_its_groups_unserved() -> None:
 
 async def test_records_of_other_kinds_of_groups_are_left_alone() -> None:
     world = World()
-    newer = encode_coordinator_key(ConsumerGroupMetadataKey(group_id="new")), b"\x00\x00\x00\x00\x00\x05\x00"
+    newer = (
+        encode_coordinator_key(ShareGroupMetadataKey(group_id="new")),
+        b"\x00\x00\x00\x00\x00\x05" + bytes(8) + b"\x00",
+    )
     world.log().append(encode_batch([Record(0, 1, *newer), Record(1, 1, b"\x7f\xff", b"\x00\x00")]))
     world.log().append(_offset_batch("g", "t", 0, 3))
     groups = await world.start()
