@@ -37,8 +37,9 @@ class ShardImage:
     consumers: Map[str, ConsumerGroup] = field(default_factory=Map)
 
     def with_group(self, group: ClassicGroup) -> ShardImage:
-        """Give the image with the group in it."""
-        return replace(self, groups=self.groups.set(group.group_id, group))
+        """Give the image with the group in it, in the place of one of the other protocol."""
+        consumers = self.consumers.delete(group.group_id) if group.group_id in self.consumers else self.consumers
+        return replace(self, groups=self.groups.set(group.group_id, group), consumers=consumers)
 
     def with_consumer_group(self, group_id: str, group: ConsumerGroup | None) -> ShardImage:
         """Give the image with the group in it, in the place of a classic one; without it when it is None."""

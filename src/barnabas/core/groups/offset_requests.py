@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from barnabas.core.groups import records
 from barnabas.core.groups.classic import DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
 from barnabas.core.groups.config import GroupConfig
+from barnabas.core.groups.consumer import commits as consumer_commits
 from barnabas.core.groups.consumer import records as consumer_records
 from barnabas.core.groups.consumer.group import ConsumerGroup
 from barnabas.core.groups.image import ShardImage
@@ -112,10 +113,13 @@ def _java_length(text: str) -> int:
 def fetch(image: ShardImage, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
     """Give what the group committed: for the partitions asked, or for all when topics is None.
 
-    require_stable: UNSTABLE_OFFSET_COMMIT where an open transaction may still change it (KIP-447).
+    require_stable: UNSTABLE_OFFSET_COMMIT where an open transaction may still change it (KIP-447). Raises what is
+    wrong with one who says that it is a member of a consumer group (KIP-848).
     """
-    group = image.groups.get(request.group_id)
-    known = group.state is not DEAD if group is not None else request.group_id in image.consumers
+    group, consumers = image.groups.get(request.group_id), image.consumers.get(request.group_id)
+    if consumers is not None:
+        consumer_commits.check_fetch(consumers, request.member_id, request.member_epoch)
+    known = consumers is not None or (group is not None and group.state is not DEAD)
     if request.topics is None:
         topics = image.offsets.topics(request.group_id) if known else []
         answers = [

@@ -67,7 +67,7 @@ class GroupShard:
         self.image = ShardImage()
         self._deadlines: Deadlines[Action] = Deadlines()
         self._rebalance = Rebalance(config, self._deadlines, new_uuid, self.tally)
-        self._consumers = ConsumerGroups(config, self._deadlines, new_uuid)
+        self._consumers = ConsumerGroups(config, self._deadlines, new_uuid, self.tally)
 
     # the log
 
@@ -223,7 +223,6 @@ class GroupShard:
         if consumers is not None:
             self._forget(request.group_id)
             turn.records += offset_requests.tombstones(consumers)
-            self.image = self.image.with_consumer_group(request.group_id, None)
         group = ClassicGroup(request.group_id, now.wall_ms)
         self.image = self.image.with_group(group)
         ended = len(turn.records)
@@ -268,7 +267,9 @@ class GroupShard:
     def leave(self, request: LeaveGroupRequest, now: Now) -> Step[LeaveGroupResponse]:
         """Let members go; old versions' single member stands in `members` as well."""
         _require_id(request.group_id)
-        group = self.image.groups.get(request.group_id)
+        group, consumers = self.image.groups.get(request.group_id), self.image.consumers.get(request.group_id)
+        if consumers is not None:
+            return self._consumers.remove(consumers, request)
         if group is None:
             unknown = [
                 MemberResponse(
@@ -317,15 +318,7 @@ class GroupShard:
 
     def fetch_stable_offsets(self, request: OffsetFetchRequestGroup) -> Step[OffsetFetchResponseGroup]:
         """Give the newest offsets; those that an open transaction may still change say so."""
-        self.check_fetch(self.image, request)
         return Step(response=offset_requests.fetch(self.image, request, require_stable=True))
-
-    @staticmethod
-    def check_fetch(image: ShardImage, request: OffsetFetchRequestGroup) -> None:
-        """Raise UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH: what a consumer group does not know of a member."""
-        consumers = image.consumers.get(request.group_id)
-        if consumers is not None:
-            commits.check_fetch(consumers, request.member_id, request.member_epoch)
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Step[OffsetDeleteResponse]:
         """Delete offsets of topics that the group does not read."""

@@ -16,9 +16,42 @@ from barnabas.core.groups.config import (
 from barnabas.core.groups.consumer.group import ConsumerGroupState
 from barnabas.core.groups.consumer.member import MemberState
 from barnabas.core.groups.shard import GroupShard
-from barnabas.wire.coordinator_records import decode_group_record, encode_coordinator_key, encode_coordinator_value
+from barnabas.wire.coordinator_records import (
+    CoordinatorRecord,
+    decode_group_record,
+    encode_coordinator_key,
+    encode_coordinator_value,
+)
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from barnabas.wire.messages.leave_group import MemberIdentity
+from barnabas.wire.records.consumer_group_current_member_assignment_key import ConsumerGroupCurrentMemberAssignmentKey
+from barnabas.wire.records.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
+from barnabas.wire.records.consumer_group_current_member_assignment_value import (
+    TopicPartitions as CurrentPartitions,
+)
+from barnabas.wire.records.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from barnabas.wire.records.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from barnabas.wire.records.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from barnabas.wire.records.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from barnabas.wire.records.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
+from barnabas.wire.records.consumer_group_partition_metadata_value import (
+    ConsumerGroupPartitionMetadataValue,
+    TopicMetadata,
+)
+from barnabas.wire.records.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
+from barnabas.wire.records.consumer_group_target_assignment_member_value import (
+    ConsumerGroupTargetAssignmentMemberValue,
+    TopicPartition,
+)
+from barnabas.wire.records.consumer_group_target_assignment_metadata_key import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from barnabas.wire.records.consumer_group_target_assignment_metadata_value import (
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
 from tests.core.groups.consumer.driving import Consumer, ConsumerDriver
 
 E = ErrorCode
@@ -45,9 +78,11 @@ def test_the_first_member_gets_everything_and_the_log_tells_it_in_kafkas_order()
     assert names(d) == [*order, "CurrentMemberAssignment"]
     assert {r.value_version for r in d.records} == {0}
     assert d.group().state is ConsumerGroupState.STABLE
+    before = d.shard.image
     quiet = d.beat(a)
     assert quiet.assignment is None
     assert len(d.records) == 5
+    assert d.shard.image is before
     assert d.beat(a, full=True).assignment is not None
 
 
@@ -304,7 +339,8 @@ def test_replay_gives_the_live_group_and_any_prefix_can_be_loaded() -> None:
         key = encode_coordinator_key(record.key)
         value = None if record.value is None else encode_coordinator_value(record.value, record.value_version)
         read = decode_group_record(key, value)
-        assert shard.replay(read, At(offset))  # type: ignore[arg-type]
+        assert isinstance(read, CoordinatorRecord)
+        assert shard.replay(read, At(offset))
         assert shard.image == live
     assert shard.image == d.shard.image
 
@@ -331,3 +367,85 @@ def test_the_request_is_for_whom_it_says() -> None:
     with pytest.raises(ApiError) as e:
         d.send(request)
     assert e.value.code is E.UNKNOWN_MEMBER_ID
+
+
+def test_what_older_coordinators_wrote_is_read_and_tidied_up() -> None:
+    """Kafka 4.0: topics in a record of their own, no epochs of partitions, no hash, no time of the assignment."""
+    d = driver()
+    topic_id = d.cluster.topics["t"].topic_id
+    who: dict[str, Any] = {"group_id": "g", "member_id": "a"}
+    partitions = list(range(6))
+    old = [
+        (
+            ConsumerGroupMemberMetadataKey(**who),
+            ConsumerGroupMemberMetadataValue(
+                instance_id=None,
+                rack_id=None,
+                client_id="client",
+                client_host="/1.2.3.4",
+                subscribed_topic_names=["t"],
+                subscribed_topic_regex="",
+                rebalance_timeout_ms=30_000,
+                server_assignor=None,
+                classic_member_metadata=None,
+            ),
+        ),
+        (
+            ConsumerGroupPartitionMetadataKey(group_id="g"),
+            ConsumerGroupPartitionMetadataValue(topics=[TopicMetadata(topic_id=topic_id, topic_name="t")]),
+        ),
+        (ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=7)),
+        (
+            ConsumerGroupTargetAssignmentMemberKey(**who),
+            ConsumerGroupTargetAssignmentMemberValue(
+                topic_partitions=[TopicPartition(topic_id=topic_id, partitions=partitions)]
+            ),
+        ),
+        (
+            ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
+            ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=7),
+        ),
+        (
+            ConsumerGroupCurrentMemberAssignmentKey(**who),
+            ConsumerGroupCurrentMemberAssignmentValue(
+                member_epoch=7,
+                previous_member_epoch=6,
+                state=0,
+                assigned_partitions=[CurrentPartitions(topic_id=topic_id, partitions=partitions)],
+            ),
+        ),
+    ]
+    for key, value in old:
+        assert d.shard.replay(CoordinatorRecord(key, value, 0), At(0))
+    everything = {(topic_id, p) for p in partitions}
+    a = Consumer("a", names=["t"], epoch=7, held=everything, wanted=everything)
+    assert set(d.group().members["a"].assigned[topic_id].values()) == {7}
+    d.beat(a)
+    assert a.epoch == 8  # the hash is new
+    assert len(a.held) == 6
+    assert not d.group().has_topics_record
+    assert "PartitionMetadata" in names(d)
+    written = len(d.records)
+    d.beat(a)
+    assert len(d.records) == written
+
+
+def test_an_administrator_removes_members_by_id_or_instance() -> None:
+    d = driver()
+    a, b = Consumer("a", names=["t"], instance="i"), Consumer("b", regex="t")
+    c = Consumer("c", names=["t"])
+    d.settle_all(a, b, c)
+    epoch = d.group().epoch
+    answer = d.leave(
+        MemberIdentity(member_id="", group_instance_id="i"),
+        MemberIdentity(member_id="b"),
+        MemberIdentity(member_id="x"),
+        MemberIdentity(member_id="c", group_instance_id="j"),
+    )
+    codes = [m.error_code for m in answer.members]
+    assert codes == [E.NONE, E.NONE, E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID]
+    assert set(d.group().members) == {"c"}
+    assert d.group().epoch == epoch + 1
+    assert not d.group().resolved
+    d.settle_all(c)
+    assert len(c.held) == 6

@@ -60,6 +60,14 @@ def known_static_member(group: ConsumerGroup, member_id: str, instance_id: str) 
     return member
 
 
+def identified_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    """Give the member that LeaveGroup means: an instance alone is enough; raises as the two above."""
+    if instance_id is None:
+        return known_member(group, member_id)
+    standing = group.static_members.get(instance_id, "")
+    return known_static_member(group, member_id or standing, instance_id)
+
+
 def check_epoch(member: ConsumerMember, epoch: int, held: Iterable[Held] | None) -> None:
     """Raise FENCED_MEMBER_EPOCH unless the member is where we think, or lost our last answer, or begins anew with 0."""
     if epoch in (0, member.epoch):

@@ -7,6 +7,7 @@ member goes: it finds nothing to do. So records that do not get into the log cos
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,6 +18,7 @@ from barnabas.core.groups.consumer import records, subscribing, targets
 from barnabas.core.groups.consumer.checking import (
     check_epoch,
     check_request,
+    identified_member,
     known_member,
     known_static_member,
 )
@@ -27,6 +29,7 @@ from barnabas.core.groups.consumer.replaying import Draft
 from barnabas.core.groups.consumer.subscribing import Seen
 from barnabas.core.groups.consumer.world import NO_WORLD, World
 from barnabas.core.groups.rebalance import Action, ExpireConsumer, ExpireRevocation
+from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import NewUuid
 from barnabas.wire.coordinator_records import CoordinatorRecord
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -36,6 +39,7 @@ from barnabas.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 LEAVING: Final = (LEAVE_EPOCH, STATIC_LEAVE_EPOCH)
 Response = ConsumerGroupHeartbeatResponse
@@ -58,6 +62,7 @@ class ConsumerGroups:
     config: GroupConfig
     deadlines: Deadlines[Action]
     new_uuid: NewUuid
+    tally: Tally
     seen: Seen = field(default_factory=Seen)
     world: World = NO_WORLD
 
@@ -90,6 +95,7 @@ class ConsumerGroups:
         changed = renamed or resubscribed or rematched
         if changed or self.seen.is_stale(group, world):
             subscribing.begin_epoch(draft, world, changed=changed, seen=self.seen)
+            self.tally.consumer_rebalances += draft.group.epoch - group.epoch
         if draft.group.assignment_epoch < draft.group.epoch and targets.is_due(
             draft.group.assignment_ms, config.assignment_of(group.group_id), now.wall_ms
         ):
@@ -164,18 +170,38 @@ class ConsumerGroups:
         instance_id, member_id = request.instance_id, request.member_id
         response = Response(member_id=member_id, member_epoch=request.member_epoch)
         if instance_id is None:
-            return Step(self.fence(group, known_member(group, member_id)), response)
+            return Step(self.fence(group, [known_member(group, member_id)]), response)
         member = known_static_member(group, member_id, instance_id)
         if request.member_epoch == STATIC_LEAVE_EPOCH:
             return Step((records.current(group.group_id, member.left_for_a_while()),), response)
-        return Step(self.fence(group, member), response)
+        return Step(self.fence(group, [member]), response)
 
-    def fence(self, group: ConsumerGroup, member: ConsumerMember) -> tuple[CoordinatorRecord, ...]:
-        """Give the records by which the group goes on without the member."""
+    def remove(self, group: ConsumerGroup, request: LeaveGroupRequest) -> Step[LeaveGroupResponse]:
+        """Let go whom a LeaveGroup names: an administrator asks by member or by instance (KIP-345)."""
+        leaving: dict[str, ConsumerMember] = {}
+        answers = []
+        for who in request.members:
+            error = ErrorCode.NONE
+            try:
+                member = identified_member(group, who.member_id, who.group_instance_id)
+            except ApiError as e:
+                error = e.code
+            else:
+                leaving[member.member_id] = member
+            answers.append(
+                MemberResponse(member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=error)
+            )
+        made = self.fence(group, list(leaving.values())) if leaving else ()
+        return Step(made, LeaveGroupResponse(members=answers))
+
+    def fence(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> tuple[CoordinatorRecord, ...]:
+        """Give the records by which the group goes on without these members."""
         draft = Draft(group)
-        draft.write(*records.member_tombstones(group.group_id, member.member_id))
-        if member.regex and member.regex not in draft.group.regexes and member.regex in draft.group.resolved:
-            draft.write(records.resolved_tombstone(group.group_id, member.regex))
+        for member in members:
+            draft.write(*records.member_tombstones(group.group_id, member.member_id))
+        for regex in sorted(group.resolved):
+            if regex not in draft.group.regexes:
+                draft.write(records.resolved_tombstone(group.group_id, regex))
         if self.world is NO_WORLD:
             # Nobody has told us of topics since we took over. The next heartbeat does, and then we look again.
             metadata_hash = group.metadata_hash
@@ -214,7 +240,7 @@ class ConsumerGroups:
             self._watch_revocation(group.group_id, member, now)
         else:
             self.heard_of(group.group_id, member, now)  # should the records not get into the log: try again
-        return Step(self.fence(group, member))
+        return Step(self.fence(group, [member]))
 
     def loaded(self, group: ConsumerGroup, now: Now) -> None:
         """Expect the members of a group that was read from the log."""
