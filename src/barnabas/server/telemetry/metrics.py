@@ -33,7 +33,10 @@ def publish_client_metrics(registry: Metrics, manager: ClientMetricsManager) -> 
             del rates[gone]
         for instance in list(known.values()):
             theirs = rates.setdefault(instance.id, (Rates(clock), Rates(clock), Rates(clock)))
-            yield mbean("kafka.server", type=CLIENT_METRICS, client_instance_id=str(instance.id)), _of(instance.pushes, theirs)
+            yield (
+                mbean("kafka.server", type=CLIENT_METRICS, client_instance_id=str(instance.id)),
+                _of(instance.pushes, theirs),
+            )
 
     registry.source(mbean("kafka.server", type=CLIENT_METRICS) + ",", beans)
 
