@@ -181,6 +181,7 @@ INCREMENTAL: Final[list[tuple[Any, ...]]] = [
     (CLIENT_METRICS, "m", (SET, "match", "color=red")),
     (CLIENT_METRICS, "m", (SET, "match", "client_id=(")),
     (CLIENT_METRICS, "m", (SET, "metrics", "a,a")),
+    (CLIENT_METRICS, "m", (SET, "metrics", "a,,a")),
     (CLIENT_METRICS, "m", (APPEND, "metrics", "a.")),
     (CLIENT_METRICS, "m", (SET, "metrics", "a.,b."), (SET, "interval.ms", "1000"), (SET, "match", "client_id=b.*")),
     (CLIENT_METRICS, "m", (DELETE, "metrics", None), (DELETE, "interval.ms", None)),
