@@ -40,6 +40,10 @@ def test_flags_that_make_no_sense_are_explained(barnabas: Barnabas) -> None:
         "groups", *cluster, "--reset-offsets", "--group", "g", "--topic", "t", "--to-latest", "--to-earliest"
     )
     assert "exactly one of --to-earliest" in both.err
+    sides = barnabas("groups", *cluster, "--describe", "--group", "g", "--members", "--state")
+    assert "Give one of --members, --offsets and --state" in sides.err
+    assert "only --list" in barnabas("groups", *cluster, "--describe", "--group", "g", "--state", "Stable").err
+    assert "--delete-offsets" in barnabas("groups", *cluster, "--delete", "--group", "g", "--topic", "t").err
 
 
 @pytest.mark.peer
@@ -102,4 +106,47 @@ def test_a_group_from_its_first_member_to_its_deletion(
     tool("groups", "--delete", "--group", name)
     gone = tool("groups", "--describe", "--group", name)
     assert (gone.code, f"no group {name}" in gone.err) == (1, True)
+    tool("topics", "--delete", "--topic", name)
+
+
+@pytest.mark.peer
+def test_a_group_of_the_consumer_protocol(tool: Barnabas, real_kafka: RealKafka, name: str) -> None:
+    tool("topics", "--create", "--topic", name, "--partitions", "2")
+    run_tool(CONSOLE_PRODUCER, "--bootstrap-server", real_kafka.bootstrap(), "--topic", name, stdin="a\nb\n")
+    consumer = Consumer(
+        {
+            "bootstrap.servers": real_kafka.bootstrap(),
+            "group.id": name,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([name])
+    messages = consumer.consume(2, 30)
+    assert len(messages) == 2
+    consumer.commit(asynchronous=False)
+    describing = ("--describe", "--group", name, "--verbose", "--output", "json")
+    (member,) = tool("groups", *describing, "--members").json
+    assert member["assignment"] == member["target_assignment"] == [f"{name}(0,1)"]
+    assert member["epoch"] == member["target_epoch"] > 0
+    assert member["upgraded"] is True
+    (state,) = tool("groups", *describing, "--state").json
+    assert (state["type"], state["state"], state["epoch"]) == ("consumer", "Stable", member["epoch"])
+    rows = tool("groups", *describing, "--offsets").json
+    assert sum(row["current_offset"] or 0 for row in rows) == 2
+    assert all("leader_epoch" in row for row in rows)
+    assert name in tool("groups", "--list", "--type", "consumer").out
+    assert name not in tool("groups", "--list", "--type", "classic").out
+    running = tool("groups", "--reset-offsets", "--group", name, "--topic", name, "--to-earliest", "--execute")
+    assert (running.code, "stop its members" in running.err) == (1, True)
+    consumer.close()
+    until(
+        lambda: tool("groups", "--describe", "--group", name, "--state", "--output", "json"),
+        lambda r: r.json[0]["state"] == "Empty",
+    )
+    resetting = ("groups", "--reset-offsets", "--group", name, "--topic", f"{name}:0,1", "--to-earliest")
+    assert tool(*resetting, "--execute").code == 0
+    rows = tool("groups", *describing, "--offsets").json
+    assert [row["current_offset"] for row in rows] == [0, 0]
+    assert tool("groups", "--delete", "--group", name).code == 0
     tool("topics", "--delete", "--topic", name)

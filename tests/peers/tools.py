@@ -36,6 +36,7 @@ LEADER_ELECTION_COMMAND: Final = "org.apache.kafka.tools.LeaderElectionCommand"
 METADATA_SHELL: Final = "org.apache.kafka.shell.MetadataShell"
 FEATURE_COMMAND: Final = "org.apache.kafka.tools.FeatureCommand"
 CLUSTER_TOOL: Final = "org.apache.kafka.tools.ClusterTool"
+TRANSACTIONS_COMMAND: Final = "org.apache.kafka.tools.TransactionsCommand"
 STORAGE_TOOL: Final = "kafka.tools.StorageTool"
 DELEGATION_TOKEN_COMMAND: Final = "org.apache.kafka.tools.DelegationTokenCommand"
 

@@ -41,6 +41,7 @@ COMMANDS: Final = (
     Command("produce", "barnabas.cli.produce", "Write lines to a topic."),
     Command("consume", "barnabas.cli.consume", "Print the records of topics."),
     Command("groups", "barnabas.cli.groups", "Show consumer groups and their lag; move their offsets."),
+    Command("transactions", "barnabas.cli.transactions", "Show transactions; find and end those that hang."),
     Command("offsets", "barnabas.cli.offsets", "Show where logs begin and end."),
     Command("delete-records", "barnabas.cli.delete_records", "Delete records before an offset."),
     Command("reassign", "barnabas.cli.reassign", "Move partitions to other brokers or log directories."),

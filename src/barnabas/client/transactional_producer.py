@@ -15,6 +15,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from barnabas.client.accumulator import Batch, DeliveryError
@@ -41,8 +43,18 @@ from barnabas.wire.record_batch import BATCH_HEADER_SIZE, Record
 _V1_PRODUCE: Final = 11
 """The newest Produce that means transaction.version 1: from 12 on brokers add partitions by themselves (KIP-890)."""
 
+_SENDING_OFFSETS: Final = "send_offsets_to_transaction()"
 _HASTE_S: Final = 3
 """How long a producer that is closed in a hurry tries to abort; else the coordinator does, in its own time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """An operation that may outlast the call that began it. about: what it was called with."""
+
+    what: str
+    about: object
+    task: asyncio.Task[None]
 
 
 class TransactionalProducer(Producer):
@@ -69,7 +81,7 @@ class TransactionalProducer(Producer):
         self._transactional_id = transactional_id
         self._state = TransactionState(transactional_id)
         self._manager = TransactionManager.of_cluster(self._state, self.cluster)
-        self._under_way: tuple[str, asyncio.Task[None]] | None = None
+        self._under_way: _UnderWay | None = None
         self._adding: asyncio.Task[None] | None = None
 
     @property
@@ -95,11 +107,11 @@ class TransactionalProducer(Producer):
         AbortableTransactionError when the member is of the group no more.
         """
         made = {p: o if isinstance(o, CommittedOffset) else CommittedOffset(o) for p, o in offsets.items()}
-        what = "send_offsets_to_transaction()"
         if self._under_way is None:
-            self._state.check_open(what)
+            self._state.check_open(_SENDING_OFFSETS)
         if made:
-            await self._finish(what, lambda: self._noting_errors(self._manager.add_offsets(made, group)))
+            work = partial(self._noting_errors, self._manager.add_offsets, made, group)
+            await self._finish(_SENDING_OFFSETS, work, (made, group))
 
     async def commit(self) -> None:
         """Deliver everything that was sent, and make it visible. AbortableTransactionError when a record or offset was
@@ -108,7 +120,11 @@ class TransactionalProducer(Producer):
 
     async def abort(self) -> None:
         """Make sure that nothing of the transaction is ever seen. What has not gone out yet is not sent."""
-        await self._finish("abort()", self._abort)
+        before: asyncio.Task[None] | None = None
+        if self._under_way is not None and self._under_way.what == _SENDING_OFFSETS:
+            # What its caller gave up waiting for; should it come after the end, it would stay open for good.
+            before, self._under_way = self._under_way.task, None
+        await self._finish("abort()", partial(self._abort, before))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
@@ -128,11 +144,12 @@ class TransactionalProducer(Producer):
         with suppress(Exception):
             async with asyncio.timeout(limit_s):
                 if self._under_way is not None:
-                    await asyncio.wait([self._under_way[1]])
+                    await asyncio.wait([self._under_way.task])
                     self._under_way = None
                 if self.phase in (Phase.IN_TRANSACTION, Phase.ABORTABLE_ERROR):
                     await self.abort()
-        tasks = [t for t in (self._adding, self._under_way and self._under_way[1]) if t is not None]
+        under_way = None if self._under_way is None else self._under_way.task
+        tasks = [task for task in (self._adding, under_way) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -140,11 +157,12 @@ class TransactionalProducer(Producer):
 
     # Operations that may outlast a caller.
 
-    async def _finish(self, what: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
-        self._check_nothing_under_way(what, but=what)
+    async def _finish(self, what: str, work: Callable[[], Coroutine[None, None, None]], about: object = None) -> None:
         if self._under_way is None:
-            self._under_way = (what, asyncio.create_task(work(), name=what))
-        _, task = self._under_way
+            self._under_way = _UnderWay(what, about, asyncio.create_task(work(), name=what))
+        elif (self._under_way.what, self._under_way.about) != (what, about):
+            self._check_nothing_under_way(what)
+        task = self._under_way.task
         wait_ms = self._config.integer("max.block.ms")
         try:
             async with asyncio.timeout(wait_ms / 1000) as limit:
@@ -156,15 +174,17 @@ class TransactionalProducer(Producer):
                 f"{what} was not finished within max.block.ms={wait_ms}; it goes on: call it again to wait longer"
             ) from None
         finally:
-            if task.done():
+            if task.done() and self._under_way is not None and self._under_way.task is task:
                 self._under_way = None
 
-    def _check_nothing_under_way(self, what: str, *, but: str = "") -> None:
-        if self._under_way is not None and self._under_way[0] != but:
-            raise IllegalTransactionStateError(f"{what} makes no sense now: {self._under_way[0]} is not finished")
+    def _check_nothing_under_way(self, what: str) -> None:
+        if self._under_way is not None:
+            raise IllegalTransactionStateError(
+                f"{what} makes no sense now: {self._under_way.what} is not finished; call it again to wait for it"
+            )
 
     async def _initialize(self) -> None:
-        await self._noting_errors(self._manager.initialize())
+        await self._noting_errors(self._manager.initialize)
         self._identity = self._state.producer
 
     async def _commit(self) -> None:
@@ -175,10 +195,12 @@ class TransactionalProducer(Producer):
         state.check()
         await self._end(commit=True)
 
-    async def _abort(self) -> None:
+    async def _abort(self, before: asyncio.Task[None] | None = None) -> None:
         if self._state.phase is not Phase.ABORTING:
             self._state.ending(commit=False)
         self._give_up_unsent(DeliveryError("the transaction is being aborted"))
+        if before is not None:
+            await asyncio.wait([before])
         await self._drained()  # what may have been written must be known to be, lest it comes after the end
         if self._state.is_fatal:
             self._state.check()
@@ -187,17 +209,17 @@ class TransactionalProducer(Producer):
     async def _end(self, *, commit: bool) -> None:
         if self._adding is not None:
             await asyncio.wait([self._adding])
-        await self._noting_errors(self._manager.end(commit=commit))
+        await self._noting_errors(partial(self._manager.end, commit=commit))
         self._identity = self._state.producer
 
     async def _drained(self) -> None:
         while any(queue.batches for queue in self._queues.values()):
             await self.flush()
 
-    async def _noting_errors(self, work: Coroutine[None, None, None]) -> None:
+    async def _noting_errors(self, work: Callable[..., Coroutine[None, None, None]], *about: object) -> None:
         """Do something that may fail the transaction, and let it fail what waits to be sent as well."""
         try:
-            await work
+            await work(*about)
         except TransactionError as e:
             self._give_up_unsent(e)
             raise

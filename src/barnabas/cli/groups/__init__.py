@@ -39,7 +39,9 @@ def command(  # the flags are Kafka's
     all_topics: Annotated[bool, typer.Option("--all-topics", help="Every topic the group has offsets for.")] = False,
     offsets: Annotated[bool, typer.Option("--offsets", help="With --describe: offsets and lag, as without.")] = False,
     members: Annotated[bool, typer.Option("--members", help="With --describe: the members.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="With --members: their partitions too.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With --describe: epochs, and the members' partitions.")
+    ] = False,
     state: Annotated[
         bool, typer.Option("--state", help="With --describe: the state; with --list: state, or only states A,B.")
     ] = False,
@@ -55,7 +57,7 @@ def command(  # the flags are Kafka's
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
     execute: Annotated[bool, typer.Option("--execute", help="Really do it.")] = False,
     export: Annotated[bool, typer.Option("--export", help="Print in the form that --from-file reads.")] = False,
-    timeout: Annotated[int, typer.Option(help="How long to wait for the coordinator, ms.")] = 5000,
+    timeout: Annotated[int, typer.Option(help="How long to wait for the coordinator, ms.")] = 30000,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show consumer groups with their lag, move their offsets, delete them, as kafka-consumer-groups does.
@@ -84,9 +86,15 @@ def command(  # the flags are Kafka's
         raise CliError("Say which group: --group NAME or --all-groups.")
     groups = None if all_groups else group
     if action == "--describe":
+        if members + state + offsets > 1:
+            raise CliError("Give one of --members, --offsets and --state: each shows another side of the group.")
+        if filters:
+            raise CliError(f"{filters[0]!r} is not understood: only --list takes states and types.")
         section = Section.MEMBERS if members else Section.STATE if state else Section.OFFSETS
         describe(config, groups, section, verbose=verbose, output=output)
     elif action == "--delete":
+        if topic:
+            raise CliError("--delete takes whole groups; --delete-offsets forgets the offsets of topics.")
         delete_groups(config, groups, output)
     elif action == "--delete-offsets":
         delete_offsets(config, groups, topic or [], output)

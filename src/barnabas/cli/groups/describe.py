@@ -38,11 +38,11 @@ def describe(
         for name in groups if groups is not None else await _consumer_groups(admin):
             info = await describe_one(admin, name)
             if section is Section.OFFSETS:
-                rows += await offset_rows(admin, info)
+                rows += await offset_rows(admin, info, verbose=verbose)
             elif section is Section.MEMBERS:
                 rows += [_member_row(info, member, verbose) for member in info.members]
             else:
-                rows.append(await _state_row(admin, info))
+                rows.append(_state_row(admin, info, verbose))
             if not info.members and section is not Section.STATE:
                 notes.append(f"Group {name} has no active members.")
         return rows
@@ -64,8 +64,9 @@ async def describe_one(admin: Admin, name: str) -> GroupInfo:
         raise
 
 
-async def offset_rows(admin: Admin, info: GroupInfo) -> list[dict[str, Any]]:
-    """Give a row for each partition that the group has an offset for or a member on."""
+async def offset_rows(admin: Admin, info: GroupInfo, *, verbose: bool = False) -> list[dict[str, Any]]:
+    """Give a row for each partition that the group has an offset for or a member on. verbose: with the leader epochs
+    that were committed."""
     committed = await admin.group_offsets(info.group_id)
     owners: dict[TopicPartition, GroupMember] = {p: m for m in info.members for p in m.partitions}
     partitions = sorted({*committed, *owners})
@@ -81,6 +82,7 @@ async def offset_rows(admin: Admin, info: GroupInfo) -> list[dict[str, Any]]:
                 "group": info.group_id,
                 "topic": partition.topic,
                 "partition": partition.partition,
+                **({"leader_epoch": _known(offset and offset.leader_epoch)} if verbose else {}),
                 "current_offset": None if offset is None else offset.offset,
                 "log_end_offset": end,
                 "lag": None if end is None or offset is None else end - offset.offset,
@@ -102,15 +104,26 @@ def _member_row(info: GroupInfo, member: GroupMember, verbose: bool) -> dict[str
         "partition_count": len(member.partitions),
     }
     if verbose:
-        by_topic: dict[str, list[int]] = {}
-        for partition in sorted(member.partitions):
-            by_topic.setdefault(partition.topic, []).append(partition.partition)
-        row["assignment"] = [f"{t}({','.join(map(str, ps))})" for t, ps in by_topic.items()]
         row["epoch"] = member.epoch
+        row["assignment"] = _by_topic(member.partitions)
+        row["target_epoch"] = info.target_epoch
+        row["target_assignment"] = _by_topic(member.target)
+        row["upgraded"] = member.upgraded
     return row
 
 
-async def _state_row(admin: Admin, info: GroupInfo) -> dict[str, Any]:
+def _by_topic(partitions: Sequence[TopicPartition]) -> list[str]:
+    by_topic: dict[str, list[int]] = {}
+    for partition in sorted(partitions):
+        by_topic.setdefault(partition.topic, []).append(partition.partition)
+    return [f"{t}({','.join(map(str, ps))})" for t, ps in by_topic.items()]
+
+
+def _known(epoch: int | None) -> int | None:
+    return None if epoch is None or epoch < 0 else epoch
+
+
+def _state_row(admin: Admin, info: GroupInfo, verbose: bool) -> dict[str, Any]:
     node = admin.cluster.nodes.get(info.coordinator)
     return {
         "group": info.group_id,
@@ -120,7 +133,7 @@ async def _state_row(admin: Admin, info: GroupInfo) -> dict[str, Any]:
         "assignor": info.assignor or None,
         "state": info.state,
         "members": len(info.members),
-    }
+    } | ({"epoch": info.epoch, "target_epoch": info.target_epoch} if verbose else {})
 
 
 async def _consumer_groups(admin: Admin) -> list[str]:

@@ -16,6 +16,7 @@ from barnabas.client.admin.quorum import QuorumAdmin
 from barnabas.client.admin.reassignments import ReassignmentsAdmin
 from barnabas.client.admin.tokens import TokensAdmin
 from barnabas.client.admin.topics import TopicsAdmin
+from barnabas.client.admin.transactions import TransactionsAdmin
 from barnabas.client.admin.users import UsersAdmin
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
@@ -25,7 +26,7 @@ __all__ = ["Admin"]
 
 class Admin(
     TopicsAdmin, ReassignmentsAdmin, ConfigsAdmin, AclsAdmin, UsersAdmin, TokensAdmin, GroupsAdmin, NodesAdmin,
-    QuorumAdmin,
+    QuorumAdmin, TransactionsAdmin,
 ):  # fmt: skip
     """Everything that can be asked of a cluster besides records. Use as an async context manager."""
 

@@ -13,6 +13,7 @@ from barnabas.net.client import UnsupportedVersionError
 from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
 from barnabas.wire.message import decode_from
 from barnabas.wire.messages.consumer_group_describe import (
+    Assignment,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
@@ -45,6 +46,9 @@ CONSUMER: Final = "consumer"
 _BY_NAME_VERSION: Final = 9
 """The newest version of OffsetCommit and OffsetFetch that names topics; later ones want topic ids."""
 
+_CONSUMER_MEMBER: Final = 1
+"""ConsumerGroupDescribe's member type of those that speak the consumer protocol; 0: the classic one."""
+
 
 class CommittedOffset(NamedTuple):
     """An offset that a group has committed."""
@@ -56,7 +60,8 @@ class CommittedOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """One member of a group."""
+    """One member of a group. epoch, target: only in groups of the consumer protocol (KIP-848); upgraded: whether it
+    speaks that protocol itself, None where that is not known (KIP-1099)."""
 
     member_id: str
     instance_id: str | None
@@ -64,6 +69,8 @@ class GroupMember:
     host: str
     partitions: tuple[TopicPartition, ...]
     epoch: int | None = None
+    target: tuple[TopicPartition, ...] = ()
+    upgraded: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +130,10 @@ class GroupsAdmin(ClusterAdmin):
                 m.instance_id,
                 m.client_id,
                 m.client_host,
-                tuple(TopicPartition(t.topic_name, p) for t in m.assignment.topic_partitions for p in t.partitions),
+                _partitions(m.assignment),
                 m.member_epoch,
+                _partitions(m.target_assignment),
+                None if m.member_type < 0 else m.member_type == _CONSUMER_MEMBER,
             )
             for m in found.members
         )
@@ -330,6 +339,10 @@ def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
     except ProtocolError:
         return ()  # another protocol's bytes under the consumer name: shown without partitions
     return tuple(TopicPartition(t.topic, p) for t in made.assigned_partitions for p in t.partitions)
+
+
+def _partitions(assignment: Assignment) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(t.topic_name, p) for t in assignment.topic_partitions for p in t.partitions)
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
