@@ -1,4 +1,4 @@
-"""Shutting out whoever writes under some transactional ids, without writing anything (KIP-618, Admin.fenceProducers)."""
+"""Shutting out whoever writes under some transactional ids, without writing anything (KIP-618)."""
 
 from __future__ import annotations
 
