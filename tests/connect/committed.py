@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.client.admin.topics import OffsetSpec, TopicsAdmin
+from barnabas.client.admin.topics import NewTopic, OffsetSpec, TopicsAdmin
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer import PartitionFetcher
@@ -20,12 +20,18 @@ class Granted:
         """Return at once."""
 
 
+async def make_topics(bootstrap: str, *names: str) -> None:
+    """Make topics of one partition."""
+    async with Cluster(ClientConfig.from_properties({"bootstrap.servers": bootstrap})) as cluster:
+        outcomes = await TopicsAdmin(cluster).create_topics([NewTopic(name, 1, 1) for name in names])
+    assert set(outcomes.values()) == {None}, outcomes
+
+
 async def committed(bootstrap: str, topic: str) -> list[str]:
     """Give the values of a topic of one partition, up to the first transaction that is open."""
     config = ClientConfig.from_properties({"bootstrap.servers": bootstrap, "isolation.level": "read_committed"})
     partition, found, position = TopicPartition(topic, 0), list[str](), 0
     async with Cluster(config) as cluster, PartitionFetcher(config) as fetcher:
-        await cluster.topic(topic, create=True)
         listed = await TopicsAdmin(cluster).list_offsets(
             {partition: int(OffsetSpec.LATEST)}, read_committed=True, patient=True
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.config import ClientConfig
-from barnabas.client.transaction_errors import ProducerFencedError
+from barnabas.client.transaction_errors import TransactionError
 from barnabas.client.transactional_producer import TransactionalProducer
 from barnabas.connect.config import WorkerConfig, transactional
 from barnabas.connect.connector import ConnectError, FencedError
@@ -22,7 +22,7 @@ from barnabas.core.connect.boundaries import Boundaries, TransactionBoundary
 from barnabas.core.connect.ids import ConnectorTaskId
 from barnabas.wire.record_batch import Record
 from tests.connect.clock import SetClock
-from tests.connect.committed import Granted, committed
+from tests.connect.committed import Granted, committed, make_topics
 from tests.connect.rest.http import request, signed
 from tests.connect.test_mixed_group import some_files
 from tests.connect.workers import running, source, states, until, worker_properties
@@ -58,6 +58,7 @@ async def test_records_and_offsets_are_seen_together_or_not_at_all(bootstrap: st
     client = ClientConfig.from_properties({"bootstrap.servers": bootstrap})
     store = OffsetStore(client, InternalTopic(f"{group}-offsets", "offset.storage.topic", "offsets", 1, 1))
     topic, connector = f"{group}-t", Boundaries(TransactionBoundary.CONNECTOR)
+    await make_topics(bootstrap, topic)
     async with store:
 
         async def seen() -> tuple[list[str], object]:
@@ -109,6 +110,7 @@ async def test_records_and_offsets_are_seen_together_or_not_at_all(bootstrap: st
 async def test_a_part_of_a_batch_is_never_seen(bootstrap: str, group: str) -> None:
     client = ClientConfig.from_properties({"bootstrap.servers": bootstrap})
     topic = f"{group}-t"
+    await make_topics(bootstrap, topic)
     async with OffsetStore(client, InternalTopic(f"{group}-offsets", "offset.storage.topic", "offsets", 1, 1)) as store:
         boundaries = Boundaries(TransactionBoundary.INTERVAL, 0)
         task = SourceTransactions(TASK, _producer(bootstrap, f"{group}-x-0"), boundaries, store, SetClock())
@@ -142,6 +144,7 @@ async def test_a_connector_that_wants_both_ends_of_a_transaction_fails(bootstrap
 async def test_a_new_generation_shuts_out_the_one_before(bootstrap: str, group: str, tmp_path: Path) -> None:
     files = some_files(tmp_path)
     properties = worker_properties(bootstrap, group, exactly_once_source_support="enabled")
+    await make_topics(bootstrap, f"{group}-t")
     two = source(files[0], f"{group}-t", files=f"{files[0]},{files[1]}") | {"tasks.max": "2"}
     async with running(properties) as leader, running(properties) as follower:
         assert (await request(follower, "PUT", "/connectors/lines/config", two)).status == 201
@@ -156,7 +159,7 @@ async def test_a_new_generation_shuts_out_the_one_before(bootstrap: str, group: 
             assert (await request(follower, "PUT", "/connectors/lines/config", one)).status == 200
             await until(lambda: counts.state.task_count_records["lines"] == 1)
             await until(lambda: states(leader, "lines") == ["RUNNING"] * 2)
-            with pytest.raises(ProducerFencedError):
+            with pytest.raises(TransactionError):
                 await zombie.commit()
         key = counts.state.session_key
         assert key is not None
@@ -178,6 +181,7 @@ async def test_a_leader_that_was_shut_out_claims_the_topic_again_while_it_leads(
     bootstrap: str, group: str, support: str, tmp_path: Path
 ) -> None:
     (file, *_) = some_files(tmp_path)
+    await make_topics(bootstrap, f"{group}-t")
     properties = worker_properties(bootstrap, group, exactly_once_source_support=support)
     async with running(properties) as leader, running(properties) as follower:
         other = TransactionalProducer(WorkerConfig.from_properties(properties).leader_client)
@@ -190,7 +194,7 @@ async def test_a_leader_that_was_shut_out_claims_the_topic_again_while_it_leads(
             await until(lambda: leader.engine.configs.leader.claimed)
             await other.begin()
             await other.send(f"{group}-configs", b"null", key=b"connector-lines")
-            with pytest.raises(ProducerFencedError):
+            with pytest.raises(TransactionError):
                 await other.commit()
         assert (await request(follower, "PUT", "/connectors/lines/config", source(file, f"{group}-t"))).status == 201
         await until(lambda: states(follower, "lines") == ["RUNNING", "RUNNING"])
@@ -205,6 +209,7 @@ async def test_a_group_of_both_kinds_shuts_out_and_begins(
     jvm = JvmWorker(tmp_path / "jvm", bootstrap, group, properties={"exactly.once.source.support": "enabled"})
     properties = worker_properties(bootstrap, group, exactly_once_source_support="enabled")
     names = ["a", "b", "c", "d"]
+    await make_topics(bootstrap, *(f"{group}-{name}{turn}" for name in names for turn in range(2)))
     try:
         if leads == "theirs":
             await asyncio.to_thread(jvm.start)

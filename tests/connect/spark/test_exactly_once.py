@@ -19,7 +19,7 @@ from barnabas.connect.spark.runner import SparkRuntime
 from barnabas.connect.spark.settings import SparkSettings
 from barnabas.connect.stores.offsets import OffsetStore
 from barnabas.core.connect.ids import ConnectorTaskId, TargetState
-from tests.connect.committed import Granted, committed
+from tests.connect.committed import Granted, committed, make_topics
 from tests.connect.spark.conftest import KeptOffsets, Watched, find
 from tests.connect.workers import worker_properties
 from tests.peers.kafka import RealKafka
@@ -46,10 +46,10 @@ async def transactional(
             await runtime.close()
 
 
-async def start(watched: Watched, config: Mapping[str, str]) -> None:
+async def start(watched: Watched, config: Mapping[str, str], generation: int = 1) -> None:
     config = {"name": "lines", "key.converter": STRING, "value.converter": STRING, **config}
     (own,) = await watched.runtime.plan("lines", config)
-    launch = TaskLaunch(TASK, own, config, TargetState.STARTED, 1, Granted())
+    launch = TaskLaunch(TASK, own, config, TargetState.STARTED, generation, Granted())
     await watched.runtime.start(launch, watched.on_event)
 
 
@@ -65,6 +65,7 @@ async def test_a_file_is_in_the_topic_once_whoever_copies_it(
     bootstrap, group = real_kafka.bootstrap("PLAINTEXT"), f"eos-{uuid.uuid4().hex[:8]}"
     file, topic = tmp_path / "lines", f"{group}-t"
     file.write_text("a\nb\n")
+    await make_topics(bootstrap, topic)
     config = {
         "connector.class": "FileStreamSource",
         "file": str(file),
@@ -87,7 +88,7 @@ async def test_a_file_is_in_the_topic_once_whoever_copies_it(
         await first.until_state(TASK, Running)
 
         first.may_fail = True
-        await start(second, config)
+        await start(second, config, generation=2)
         await second.until_state(TASK, Running)
         file.write_text("a\nb\nc\n")
         await second.until(lambda: second.records(TASK) == 1)
@@ -111,6 +112,7 @@ async def test_a_connector_has_its_offsets_in_a_topic_of_its_own(
     bootstrap, group = real_kafka.bootstrap("PLAINTEXT"), f"eos-{uuid.uuid4().hex[:8]}"
     file, topic = tmp_path / "lines", f"{group}-t"
     file.write_text("a\nb\n")
+    await make_topics(bootstrap, topic)
     config = {"connector.class": "FileStreamSource", "file": str(file), "topic": topic}
     async with transactional(spark, bootstrap, group, tmp_path / "one") as (watched, offsets):
         await offsets.write("lines", [ConnectorOffset({"filename": str(file)}, {"position": 2})])
