@@ -168,6 +168,9 @@ class _Copy:
     async def _copy(self) -> None:
         path, topic = Path(self._launch.config["file"]), self._launch.config["topic"]
         partition = {"filename": str(path)}
+        if self._launch.preflight is not None:  # it writes without transactions, but begins like one that does not
+            await self._launch.preflight.fence()
+            await self._launch.preflight.check()
         (known,) = await self._offsets.read(self._launch.id.connector, [partition])
         position = 0 if known.offset is None else int(known.offset["position"])
         self._tell(Running() if self.work.is_set() else Paused())

@@ -18,6 +18,7 @@ from barnabas.connect.runtime import (
     Paused,
     Progress,
     Running,
+    TransactionCommitted,
     Troubles,
 )
 from barnabas.connect.task_metrics import ConnectorIdentity, TaskMetrics
@@ -139,3 +140,13 @@ def test_shares_of_time_and_partitions_follow_the_state() -> None:
     task.heard(Failed("why"))
     assert task.sink()["partition-count"] == 0
     assert task.general(lambda _: "?")["status"] == "failed"
+
+
+def test_a_sources_transactions_show_once_there_are_some() -> None:
+    assert not any(name.startswith("transaction") for name in after([Running()], ConnectorType.SOURCE))
+    shown = after([TransactionCommitted(7), TransactionCommitted(1), TransactionCommitted(4)], ConnectorType.SOURCE)
+    assert {name: value for name, value in shown.items() if name.startswith("transaction")} == {
+        "transaction-size-avg": 4.0,
+        "transaction-size-max": 7,
+        "transaction-size-min": 1,
+    }

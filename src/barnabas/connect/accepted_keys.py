@@ -48,7 +48,6 @@ ACCEPTED: Final = (
     _accepted("metrics.num.samples", _I, 2, _LOW, at_least(1)),
     _accepted("metrics.recording.level", _S, "INFO", _LOW, one_of("INFO", "DEBUG")),
     _accepted("metrics.sample.window.ms", _L, 30_000, _LOW, at_least(0)),
-    _accepted("offset.flush.interval.ms", _L, 60_000, _LOW),
     _accepted("offset.flush.timeout.ms", _L, 5000, _LOW),
     _accepted(
         "plugin.discovery",

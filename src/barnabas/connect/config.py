@@ -50,6 +50,7 @@ class WorkerConfig:
         for make in (config._member_properties, config.producer_properties, config.consumer_properties):
             ClientConfig.from_properties(make())
         ClientConfig.from_properties(config.admin_properties())
+        _ = config.leader_client
         return config
 
     @classmethod

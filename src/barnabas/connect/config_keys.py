@@ -216,6 +216,13 @@ _TASKS: Final = (
         _LOW,
     ),
     _Key(
+        "offset.flush.interval.ms",
+        _L,
+        60_000,
+        "How long sources' transactions of transaction.boundary=interval last, unless the connector says, ms.",
+        _LOW,
+    ),
+    _Key(
         "connector.client.config.override.policy",
         _S,
         "All",

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from barnabas.connect.herder_port import ConnectorOffset
 from barnabas.core.connect.ids import ConnectorTaskId, TargetState
+from barnabas.core.connect.records import Record
 from barnabas.model.topic_partition import TopicPartition
 
 
@@ -100,6 +101,13 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionCommitted:
+    """A source's transaction is seen from now on. records: how many it has, offsets not among them."""
+
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
 class Troubles:
     """What has gone wrong since the last time this was told, and was dealt with as the settings say (KIP-298).
 
@@ -141,7 +149,19 @@ class Progress:
         return self.records - self.failed_records - self.dropped_records
 
 
-Event = Running | Paused | Failed | Stopped | TopicUsed | Assigned | Begun | Committed | Troubles | Progress
+Event = (
+    Running
+    | Paused
+    | Failed
+    | Stopped
+    | TopicUsed
+    | Assigned
+    | Begun
+    | Committed
+    | TransactionCommitted
+    | Troubles
+    | Progress
+)
 OnEvent = Callable[[ConnectorTaskId, Event], None]
 
 
@@ -199,6 +219,16 @@ class Runtime(Protocol):
 
 class SourceOffsets(Protocol):
     """What sources of this worker keep in the offsets topic; implemented by the store of the topic."""
+
+    @property
+    def topic(self) -> str:
+        """Give the name of the topic."""
+
+    def records(self, connector: str, offsets: Sequence[ConnectorOffset]) -> Sequence[Record]:
+        """Give the records that keep offsets, None to forget one: for a producer that has more in its transaction."""
+
+    async def follow(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Hear that `records` of these are in the topic, where another one is to say the same."""
 
     async def read(self, connector: str, partitions: Sequence[Mapping[str, object]]) -> Sequence[ConnectorOffset]:
         """Give the newest offset of each of these partitions, in order, after reading the topic to its end."""

@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.connect.herder_port import ConnectorType
-from barnabas.connect.runtime import Assigned, Begun, Committed, Event, Failed, Paused, Progress, Running, Troubles
+from barnabas.connect.runtime import (
+    Assigned,
+    Begun,
+    Committed,
+    Event,
+    Failed,
+    Paused,
+    Progress,
+    Running,
+    TransactionCommitted,
+    Troubles,
+)
 from barnabas.core.connect.status import State
 from barnabas.model.metrics import Value, Window
 from barnabas.model.ports import Clock
@@ -76,6 +87,26 @@ class _Active:
         self.becomes(0)
 
 
+class _Transactions:
+    """How many records a source's transactions have; nothing where there are none."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._sizes = Window(clock)
+        self._turned = Window(clock)
+        self._any = False
+
+    def add(self, records: int) -> None:
+        self._any = True
+        self._sizes.add(records)
+        self._turned.add(-records)
+
+    def attributes(self) -> dict[str, Value]:
+        head = "transaction-size"
+        if not self._any:
+            return {}
+        return {f"{head}-avg": self._sizes.mean, f"{head}-max": self._sizes.top, f"{head}-min": -self._turned.top}
+
+
 class TaskMetrics:
     """One start of a task. config: the task's settings, with its connector's and the worker's beneath."""
 
@@ -95,6 +126,7 @@ class TaskMetrics:
         self._committed = _Counted(clock)
         self._skipped_commits = _Counted(clock)
         self._active = _Active(clock)
+        self._transactions = _Transactions(clock)
         self._commits = 0
         self._partitions = 0
         self._troubles = Troubles()
@@ -114,6 +146,8 @@ class TaskMetrics:
                 self._active.becomes(records)
             case Committed():
                 self._heard_commit(event)
+            case TransactionCommitted(records):
+                self._transactions.add(records)
             case Troubles():
                 self._heard_troubles(event)
             case Progress():
@@ -195,6 +229,7 @@ class TaskMetrics:
             self._read.attributes("source-record-poll")
             | self._passed.attributes("source-record-write")
             | self._active.attributes("source")
+            | self._transactions.attributes()
             | {"poll-batch-max-time-ms": self._batch_ms.top, "poll-batch-avg-time-ms": self._batch_ms.mean}
         )
 

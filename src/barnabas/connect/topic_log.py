@@ -152,10 +152,12 @@ class TopicLog:
     async def read_to_end(self) -> None:
         """Return when everything that was in the topic at the time of the call has been handed on.
 
-        Waits as long as that takes: bound it with `asyncio.timeout`. What the reader fails with, when it does.
+        Waits as long as that takes, for open transactions to end too: bound it with `asyncio.timeout`. What the reader
+        fails with, when it does.
         """
         wanted = dict.fromkeys(self._partitions, int(OffsetSpec.LATEST))
-        found = await self._topics.list_offsets(wanted, read_committed=True, patient=True)
+        # Not only as far as no transaction is open: what is committed behind one that is may be what the caller wants.
+        found = await self._topics.list_offsets(wanted, patient=True)
         for partition, end in found.items():
             if isinstance(end, ApiError):
                 raise end

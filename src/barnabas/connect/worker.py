@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -12,10 +13,12 @@ import structlog
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
+from barnabas.client.transactional_producer import TransactionalProducer
 from barnabas.connect.config import WorkerConfig
 from barnabas.connect.herder.engine import Engine, Parts
 from barnabas.connect.herder.worker_herder import WorkerHerder
 from barnabas.connect.herder_port import Plugins
+from barnabas.connect.internal_topics import internal_topic
 from barnabas.connect.leader_client import LeaderClient
 from barnabas.connect.metrics import WorkerMetrics
 from barnabas.connect.rest.server import RestServer
@@ -23,7 +26,8 @@ from barnabas.connect.runtime import Runtime, SourceOffsets
 from barnabas.connect.stores.configs import ConfigStore
 from barnabas.connect.stores.offsets import OffsetStore
 from barnabas.connect.stores.statuses import StatusStore
-from barnabas.connect.topic_log import InternalTopic
+from barnabas.connect.topic_log import WRITE_MS
+from barnabas.connect.transactional import TransactionalWriter
 from barnabas.model.config import ConfigError
 from barnabas.model.ports import Clock
 from barnabas.net.client import DisconnectedError
@@ -34,12 +38,6 @@ log = structlog.get_logger("kafka.connect.worker")
 T = TypeVar("T")
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 2.0
-
-_PURPOSES: Final[Mapping[str, str]] = {
-    "config": "connector configurations",
-    "offset": "source connector offsets",
-    "status": "connector and task statuses",
-}
 
 
 class Worker:
@@ -105,7 +103,7 @@ class Worker:
             return
         async with RestServer(config) as rest:
             self._url = rest.url
-            offsets = OffsetStore(client, _internal_topic(config, "offset"))
+            offsets = OffsetStore(client, internal_topic(config, "offset"))
             parts = Parts(
                 config,
                 urlsplit(rest.url).netloc,
@@ -116,9 +114,10 @@ class Worker:
                 self._clock,
                 self.metrics,
             )
-            configs = _internal_topic(config, "config")
-            statuses = StatusStore(client, _internal_topic(config, "status"))
-            self._engine = Engine(parts, lambda on_event: ConfigStore(client, configs, on_event), statuses)
+            configs = internal_topic(config, "config")
+            statuses = StatusStore(client, internal_topic(config, "status"))
+            leader = partial(_leader, config) if config.source_support.transactional_leader else None
+            self._engine = Engine(parts, lambda on_event: ConfigStore(client, configs, on_event, leader), statuses)
             self._herder = WorkerHerder(self._engine, cluster_id)
             self._made.set()
             if self._stopping.is_set():
@@ -159,6 +158,17 @@ class Worker:
             await asyncio.gather(task, stopped, return_exceptions=True)
 
 
+def _leader(config: WorkerConfig) -> TransactionalWriter:
+    client = config.leader_client
+    return TransactionalProducer(
+        client.with_properties(
+            linger_ms="0",
+            delivery_timeout_ms=str(min(client.integer("delivery.timeout.ms"), WRITE_MS)),
+            max_block_ms=str(min(client.integer("max.block.ms"), WRITE_MS)),
+        )
+    )
+
+
 async def _cluster_id(client: ClientConfig, clock: Clock) -> str:
     """Give the id of the cluster, once its brokers can be reached: for a while they are waited for, as they may start
     together with their workers."""
@@ -177,16 +187,3 @@ async def _cluster_id(client: ClientConfig, clock: Clock) -> str:
                 told = True
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 2, _LONGEST_PAUSE_SECONDS)
-
-
-def _internal_topic(config: WorkerConfig, kind: str) -> InternalTopic:
-    prefix = f"{kind}.storage."
-    return InternalTopic(
-        config.text(prefix + "topic"),
-        prefix + "topic",
-        _PURPOSES[kind],
-        1 if kind == "config" else config.integer(prefix + "partitions"),
-        config.integer(prefix + "replication.factor"),
-        config.topic_settings(prefix),
-        single=kind == "config",
-    )

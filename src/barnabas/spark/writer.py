@@ -87,7 +87,7 @@ class _WriteTask:
     def take(self, batch: pa.RecordBatch) -> None:
         """Hand over the rows of one Arrow batch; waits while too much is unacknowledged."""
         for part in range(0, batch.num_rows, ROWS_AT_A_TIME):
-            grouped = self._grouped(_rows(batch.slice(part, ROWS_AT_A_TIME), self.topic))
+            grouped = self._grouped(records_of(batch.slice(part, ROWS_AT_A_TIME), self.topic))
             self.bridge.call(lambda cluster, grouped=grouped: self._send(cluster, grouped))  # type: ignore[misc]
             self._raise_failure()
         self.rows += batch.num_rows
@@ -145,7 +145,7 @@ def _retrieve(done: Any) -> None:
         done.exception()
 
 
-def _rows(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, int | None, Record]]:
+def records_of(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, int | None, Record]]:
     """Give topic, partition if the row names one, and record of each row."""
     names = set(batch.schema.names)
     absent = [None] * batch.num_rows

@@ -26,6 +26,7 @@ from barnabas.connect.runtime import Event, Failed, Paused, Progress, Running, S
 from barnabas.connect.spark.runner import SparkRuntime
 from barnabas.connect.spark.settings import SparkSettings
 from barnabas.core.connect.ids import ConnectorTaskId, TargetState
+from barnabas.core.connect.records import Record
 from barnabas.model.config import ConfigError
 from barnabas.testing.local import LocalCluster
 
@@ -79,6 +80,18 @@ class KeptOffsets:
 
     def __init__(self) -> None:
         self.kept: dict[str, list[ConnectorOffset]] = {}
+
+    @property
+    def topic(self) -> str:
+        """Give the name of no topic."""
+        return "no-offsets"
+
+    def records(self, connector: str, offsets: Sequence[ConnectorOffset]) -> Sequence[Record]:
+        """Give none: there is no topic."""
+        return []
+
+    async def follow(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Hear of what is kept elsewhere."""
 
     async def read(self, connector: str, partitions: Sequence[Mapping[str, object]]) -> Sequence[ConnectorOffset]:
         """Give what is kept of these."""

@@ -23,7 +23,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class JdbcSource(PollingSource):
-    """A record a row, at least once. Rows that change are seen by a time that changes with them."""
+    """A record a row. Rows that change are seen by a time that changes with them."""
 
     VERSION: ClassVar[str] = "1.0"
     CONFIG: ClassVar[ConfigTable] = ConfigTable(

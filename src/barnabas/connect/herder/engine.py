@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -49,7 +49,6 @@ from barnabas.model.ports import Clock
 log = structlog.get_logger("kafka.connect.herder")
 
 T = TypeVar("T")
-_CLAIM_AGAIN_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +186,6 @@ class Engine:
         self.inbox.wake.clear()
         if not await self.group.settle():
             return
-        if not await self._claimed():
-            return
         if self.member.leads and not await self._keys.renew(self.member.subprotocol):
             self.group.readable = False
             return
@@ -199,20 +196,6 @@ class Engine:
             return
         self.group.stage = ""
         await self._rest()
-
-    async def _claimed(self) -> bool:
-        """Have the config topic for this worker where it leads; False when the topic is to be read again first."""
-        if not self.member.leads:
-            await self.configs.leader.relinquish()
-        elif not self.configs.leader.claimed:
-            try:
-                await self.configs.leader.claim()
-            except WriteFailedError as e:
-                log.warning("the config topic could not be claimed; trying on", why=str(e))
-                await asyncio.sleep(_CLAIM_AGAIN_SECONDS)
-            self.group.readable = False  # whoever led before may have written until now
-            return False
-        return True
 
     async def _rest(self) -> None:
         due = [at for at in (self.group.rejoin_at_ms, self._keys.next_check_ms if self.member.leads else None) if at]

@@ -16,6 +16,7 @@ from barnabas.connect.config import WorkerConfig
 from barnabas.connect.group_member import GroupMember
 from barnabas.connect.herder.local import Local
 from barnabas.connect.herder.verification import Verification
+from barnabas.connect.herder_port import WriteFailedError
 from barnabas.connect.metrics import WorkerMetrics
 from barnabas.connect.stores.configs import ConfigStore
 from barnabas.core.connect.config_state import ClusterConfigState
@@ -108,14 +109,39 @@ class Group:
 
     async def settle(self) -> bool:
         """Join where that is needed and do what the assignment says; False when that did not come off yet."""
+        if not self.member.must_join and not await self._claim():
+            return False
         if not self.readable and not await self.catch_up():
             return False
         if self.rejoin_at_ms is not None and self._clock.now_ms() >= self.rejoin_at_ms:
             self.rejoin_at_ms = None
             self.rejoin("the delay that the leader asked for is over")
-        if self.member.must_join and not await self._join():
-            return False
+        if self.member.must_join:
+            if not await self._join() or not await self._claim():
+                return False
+            if not self.readable and not await self.catch_up():
+                return False
         return self.settled or await self._work_as_assigned()
+
+    async def _claim(self) -> bool:
+        """Have the config topic for this worker where it leads, and nowhere else; False when that did not come off yet.
+
+        Before anything is read: a transaction that a leader of before left open would hold reading up, and only what is
+        read afterwards is all that it wrote.
+        """
+        leader = self._configs.leader
+        if not self.member.leads:
+            await leader.relinquish()
+        elif not leader.claimed:
+            self.stage = "claiming the config topic"
+            try:
+                await leader.claim()
+            except WriteFailedError as e:
+                log.warning("the config topic could not be claimed; trying on", why=str(e))
+                await asyncio.sleep(_RETRY_SECONDS)
+                return False
+            self.readable = False
+        return True
 
     async def _join(self) -> bool:
         self.settled = False

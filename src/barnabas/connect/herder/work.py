@@ -26,6 +26,7 @@ from barnabas.connect.runtime import (
     Stopped,
     TaskLaunch,
     TopicUsed,
+    TransactionCommitted,
     UnknownTaskError,
 )
 from barnabas.connect.stores.statuses import StatusStore
@@ -243,7 +244,7 @@ class Work:
                 self._give_up(run, task)
             case TopicUsed(topic):
                 self._used(task, topic)
-            case Progress():
+            case Progress() | TransactionCommitted():
                 pass  # counted already
 
     def _give_up(self, run: _Task, task: ConnectorTaskId) -> None:

@@ -10,9 +10,11 @@ from pyspark.sql import DataFrame
 
 from barnabas.connect.connector import Polled, PollingSource
 from barnabas.connect.herder_port import ConnectorOffset
-from barnabas.connect.runtime import Begun, OnEvent, Progress, SourceOffsets, TaskLaunch
+from barnabas.connect.runtime import Begun, OnEvent, Progress, TaskLaunch
 from barnabas.connect.spark.errors import AbandonedError
 from barnabas.connect.spark.planned_task import PlannedTask
+from barnabas.connect.spark.source_delivery import SourceDelivery
+from barnabas.connect.spark.source_offsets import OffsetsOfSources
 from barnabas.connect.spark.source_pipeline import Outcome, SourcePipeline
 from barnabas.connect.spark.task import Surroundings, ms_since
 
@@ -28,11 +30,12 @@ class PollingTask(PlannedTask):
         kind: type[PollingSource],
         around: Surroundings,
         on_event: OnEvent,
-        store: SourceOffsets,
+        offsets: OffsetsOfSources,
     ) -> None:
         super().__init__(launch, around, on_event)
         self._kind = kind
-        self._store = store
+        flush_interval_ms = around.settings.worker.integer("offset.flush.interval.ms")
+        self._delivery = SourceDelivery(launch, self.config, offsets, flush_interval_ms, self.say)
         self._source: PollingSource | None = None
         self._polled: Polled | None = None
         self._outcome = Outcome(0, 0, 0)
@@ -40,8 +43,10 @@ class PollingTask(PlannedTask):
     async def open(self) -> None:
         """Start the query; have the source begin where the offsets topic says."""
         source = self._kind.of(self.config)
-        self._pipeline = SourcePipeline(self.config, self.around.settings, self.id, self.tell)
-        known = await self._store.read(self.id.connector, source.partitions())
+        await self.unless_stopped(self._delivery.open())
+        self.context.transactions = self._delivery.context
+        self._pipeline = SourcePipeline(self.config, self.around.settings, self.id, self.tell, self._delivery.send)
+        known = await self._delivery.read(source.partitions())
         offsets = [each.offset for each in known]
         self._source = source
         await self.in_thread(partial(source.open, self.around.spark, self.context, offsets))
@@ -56,6 +61,7 @@ class PollingTask(PlannedTask):
             retried = partial(self._pipeline.errors.retried, poll, self.cut_off, "poll")
             self._polled = polled = await self.in_thread(retried)
             if polled is None:
+                await self._delivery.idle()
                 return False
             self.say(Begun(polled.records))
             batch_id = await self.query.run([_BATCH])
@@ -67,13 +73,22 @@ class PollingTask(PlannedTask):
         done = self._outcome
         try:
             async with self.committing():
-                await self._store.write(self.id.connector, [ConnectorOffset(*pair) for pair in polled.offsets])
+                await self._delivery.batch_done([ConnectorOffset(*pair) for pair in polled.offsets])
         finally:
             self.say(Progress(batch_id, done.records, 0, done.failed, took_ms, dropped_records=done.dropped))
         return True
 
+    async def rest(self) -> None:
+        """End the transaction."""
+        await self._delivery.finish()
+
+    async def finish(self) -> None:
+        """End the transaction."""
+        await self._delivery.finish()
+
     async def close(self) -> None:
         """End the query, close the source."""
+        await self._delivery.close()
         await super().close()
         if self._source is not None:
             await self.in_thread(self._source.close)

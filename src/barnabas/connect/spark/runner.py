@@ -25,6 +25,7 @@ from barnabas.connect.spark.connector_offsets import SinkOffsets, parse_sink_off
 from barnabas.connect.spark.polling_task import PollingTask
 from barnabas.connect.spark.settings import SparkSettings, group_of
 from barnabas.connect.spark.sink_task import SinkTask
+from barnabas.connect.spark.source_offsets import OffsetsOfSources
 from barnabas.connect.spark.source_task import SourceTask
 from barnabas.connect.spark.task import Surroundings, Task
 from barnabas.core.connect.exactly_once import transactional_ids
@@ -75,7 +76,7 @@ class SparkRuntime:
         self._settings = settings
         self._given = spark
         self._find = find
-        self._source_offsets = source_offsets
+        self._source_offsets = OffsetsOfSources(settings, source_offsets)
         self._executor = ThreadPoolExecutor(_THREADS, "connect-spark")
         self._around: Surroundings | None = None
         self._held: dict[ConnectorTaskId, _Held] = {}
@@ -158,14 +159,14 @@ class SparkRuntime:
         """Give where a connector is."""
         if issubclass(self._find(config), Sink):
             return await self._sink_offsets(name, config).all()
-        return await self._source_offsets.read_all(name)
+        return await self._source_offsets.read_all(name, config)
 
     async def alter_offsets(self, name: str, config: Mapping[str, str], offsets: Sequence[ConnectorOffset]) -> str:
         """Move a connector that is stopped everywhere; say what was done."""
         kind = self._find(config)
         if not issubclass(kind, Sink):
             self._check_offsets(kind, config, offsets)
-            await self._source_offsets.write(name, offsets)
+            await self._source_offsets.change(name, config, offsets)
             return _MODIFIED.format("altered")
         wanted = parse_sink_offsets(offsets)
         await self._sink_offsets(name, config).alter(wanted)
@@ -175,10 +176,10 @@ class SparkRuntime:
         """Have a connector that is stopped everywhere begin again; say what was done."""
         kind = self._find(config)
         if not issubclass(kind, Sink):
-            known = await self._source_offsets.read_all(name)
+            known = await self._source_offsets.read_all(name, config)
             forgotten_all = [ConnectorOffset(each.partition, None) for each in known]
             self._check_offsets(kind, config, forgotten_all)
-            await self._source_offsets.write(name, forgotten_all)
+            await self._source_offsets.change(name, config, forgotten_all)
             return _MODIFIED.format("reset")
         group = self._sink_offsets(name, config)
         forgotten: dict[TopicPartition, int | None] = dict.fromkeys(parse_sink_offsets(await group.all()))

@@ -8,6 +8,7 @@ from functools import partial
 from threading import Event
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -40,7 +41,10 @@ class Outcome:
 
 
 class SourcePipeline:
-    """The way of one task's batches. topics: those written to, as far as they are known."""
+    """The way of one task's batches. topics: those written to, as far as they are known.
+
+    send: writes rows, and gives how many there were; Spark's executors write them unless it is given.
+    """
 
     def __init__(
         self,
@@ -48,11 +52,13 @@ class SourcePipeline:
         settings: SparkSettings,
         task: ConnectorTaskId,
         tell: Callable[[Troubles], None],
+        send: Callable[[pa.Table], int] | None = None,
     ) -> None:
         self._converters = {role.value: make_converter(config, role, settings.worker.properties) for role in Role}
         self._headers = make_header_converter(config, settings.worker.properties)
         self._chain = Chain.of(config)
         self._producer, self._delivery_ms = _with_delivery(settings.producer(task, config))
+        self._send = send
         self._topic = config.get("topic")
         self.topics: set[str] = {self._topic} if self._topic else set()
         errors = ErrorHandling.of(config, task, self._producer, tell)
@@ -84,6 +90,9 @@ class SourcePipeline:
 
     def _write(self, frame: DataFrame, cut_off: Event) -> int:
         rows = frame.select(*[name for name in _WRITTEN if name in frame.columns])
+        if self._send is not None:
+            # What is in a transaction already must not be tried again: only getting the rows is.
+            return self._send(self.errors.retried(partial(retriable, rows.toArrow), cut_off, "read"))
         work = partial(retriable, partial(written, rows, self._producer))
         try:
             return self.errors.retried(work, cut_off, "write", timeout_ms=self._delivery_ms)

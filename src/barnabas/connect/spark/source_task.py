@@ -19,8 +19,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.connect.connector import ConnectError, Source
 from barnabas.connect.herder_port import ConnectorOffset
-from barnabas.connect.runtime import Begun, OnEvent, Progress, SourceOffsets, TaskLaunch
+from barnabas.connect.runtime import Begun, OnEvent, Progress, TaskLaunch
 from barnabas.connect.spark import checkpoints
+from barnabas.connect.spark.source_delivery import SourceDelivery
+from barnabas.connect.spark.source_offsets import OffsetsOfSources
 from barnabas.connect.spark.source_pipeline import SourcePipeline
 from barnabas.connect.spark.task import Surroundings, Task, ms_since
 
@@ -31,11 +33,12 @@ class SourceTask(Task):
     """State: a query that runs, or none while the task pauses."""
 
     def __init__(
-        self, launch: TaskLaunch, kind: type[Source], around: Surroundings, on_event: OnEvent, store: SourceOffsets
+        self, launch: TaskLaunch, kind: type[Source], around: Surroundings, on_event: OnEvent, offsets: OffsetsOfSources
     ) -> None:
         super().__init__(launch, around, on_event)
         self._kind = kind
-        self._store = store
+        flush_interval_ms = around.settings.worker.integer("offset.flush.interval.ms")
+        self._delivery = SourceDelivery(launch, self.config, offsets, flush_interval_ms, self.say)
         self._source: Source | None = None
         self._query: StreamingQuery | None = None
         self._checkpoint = self.scratch / "checkpoint"
@@ -46,7 +49,8 @@ class SourceTask(Task):
 
     async def open(self) -> None:
         """Make the source; the first step starts the query."""
-        self._pipeline = SourcePipeline(self.config, self.around.settings, self.id, self.tell)
+        await self.unless_stopped(self._delivery.open())
+        self._pipeline = SourcePipeline(self.config, self.around.settings, self.id, self.tell, self._delivery.send)
         self._source = self._kind.of(self.config)
         await self._start()
 
@@ -56,20 +60,28 @@ class SourceTask(Task):
             await self._start()
         elif not await self.in_thread(self._is_active):
             raise self._failure or ConnectError(await self.in_thread(self._problem))
+        elif self._idle.is_set():
+            await self._delivery.idle()
         return False
 
     async def rest(self) -> None:
         """Let the batch under way end, and stop the query."""
         await self._stop()
+        await self._delivery.finish()
+
+    async def finish(self) -> None:
+        """Let the batch under way end, and with it the transaction."""
+        await self.rest()
 
     async def close(self) -> None:
         """End the query, close the source."""
+        await self._delivery.close()
         await self._stop()
         if self._source is not None:
             await self.in_thread(self._source.close)
 
     async def _start(self) -> None:
-        (known,) = await self._store.read(self.id.connector, [self._partition])
+        (known,) = await self._delivery.read([self._partition])
         offsets = None if known.offset is None else checkpoints.from_offset(dict(known.offset))
         self._hold.clear()
         self._idle.set()
@@ -120,7 +132,7 @@ class SourceTask(Task):
 
     async def _keep_end(self, end: Mapping[str, Any], progress: Progress) -> None:
         async with self.committing():
-            await self._store.write(self.id.connector, [ConnectorOffset(self._partition, end)])
+            await self._delivery.batch_done([ConnectorOffset(self._partition, end)])
         for topic in self._pipeline.topics:
             self.used(topic)
         self.say(progress)

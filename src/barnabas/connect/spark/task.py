@@ -11,7 +11,7 @@ import time
 import traceback
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -51,6 +51,10 @@ class Surroundings:
     spark: SparkSession
     settings: SparkSettings
     executor: Executor
+
+
+class StoppedEarlyError(Exception):
+    """The task was stopped before it had begun."""
 
 
 class Task(ABC):
@@ -100,6 +104,9 @@ class Task(ABC):
             self.scratch.mkdir()
             await self.open()
             await self._work()
+            await self.finish()
+        except StoppedEarlyError:
+            pass
         except Exception as error:  # noqa: BLE001 - a task's failure is the task's alone
             end = Failed(self._trace(error))
         finally:
@@ -166,6 +173,22 @@ class Task(ABC):
 
     async def rest(self) -> None:  # noqa: B027 - most tasks rest after any step
         """Come to a batch boundary, where steps alone do not end at one."""
+
+    async def finish(self) -> None:  # noqa: B027 - for most tasks a batch boundary is all
+        """Come to an end that holds, once the task is stopped and has not failed."""
+
+    async def unless_stopped(self, work: Coroutine[None, None, None]) -> None:
+        """Do something that may wait for others, but not once the task is to end; StoppedEarlyError then."""
+        doing, stopped = asyncio.ensure_future(work), asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({doing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not doing.done():
+                raise StoppedEarlyError
+            await doing
+        finally:
+            stopped.cancel()
+            doing.cancel()
+            await asyncio.gather(doing, stopped, return_exceptions=True)
 
     async def keep(self) -> bool:
         """Do what must be done even while the task pauses; say whether there was anything."""

@@ -25,6 +25,11 @@ class OffsetStore(Store):
         super().__init__(config, topic)
         self._state = EMPTY_OFFSETS
 
+    @property
+    def topic(self) -> str:
+        """Give the name of the topic."""
+        return self._log.topic.name
+
     async def read(self, connector: str, partitions: Sequence[Mapping[str, object]]) -> Sequence[ConnectorOffset]:
         """Give the newest offset of each of these partitions, in order, after reading the topic to its end."""
         await self._log.read_to_end()
@@ -37,13 +42,20 @@ class OffsetStore(Store):
 
     async def write(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
         """Keep offsets, None to forget one; durable when this returns. WriteFailedError."""
+        await self._log.append(self.records(connector, offsets))
+
+    async def follow(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
+        """Hear that offsets are in the topic: there is no other to tell."""
+
+    def records(self, connector: str, offsets: Sequence[ConnectorOffset]) -> list[Record]:
+        """Give the records that keep offsets, None to forget one."""
         records: list[Record] = []
         for partition, offset in ((_json(o.partition), o.offset) for o in offsets):
             if offset is None:
                 records += reset_records(self._state, connector, partition)
             else:
                 records.append(offset_record(connector, partition, _json(offset)))
-        await self._log.append(records)
+        return records
 
     def _replay(self, record: LogRecord) -> None:
         self._state, complaint = replay_offset(self._state, record.key, record.value)
