@@ -63,10 +63,10 @@ class LiveBroker(NamedTuple):
 class Services(Protocol):
     """What a node offers those who serve requests: they know this, and nothing else of it.
 
-        config: as it is now, dynamic settings included; static_config: as the node was started. partitions, groups,
-            transactions, fetch_sessions, producer_ids, client_metrics: for handlers of the broker. controller_router: what the
-        controller of this process serves, None where there is none.
-        """
+    config: as it is now, dynamic settings included; static_config: as the node was started. partitions, groups,
+    transactions, fetch_sessions, producer_ids, client_metrics: for handlers of the broker. controller_router: what the
+    controller of this process serves, None where there is none.
+    """
 
     config: NodeConfig
     static_config: NodeConfig
