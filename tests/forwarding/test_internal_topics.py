@@ -14,8 +14,9 @@ from barnabas.client.cluster import CoordinatorKind
 from barnabas.client.config import ClientConfig
 from barnabas.model.config import parse_properties
 from barnabas.server.config import NodeConfig
-from barnabas.server.forwarding.internal_topics import TRANSACTION_TOPIC, internal_topic
+from barnabas.server.forwarding.internal_topics import internal_topic
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC
+from barnabas.server.transactions.transaction_coordinator import TRANSACTION_TOPIC
 from barnabas.testing.network import CLIENTS
 from barnabas.testing.plugin import MakeCluster
 from tests.peers.kafka import RealKafka

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from barnabas.core.transactions.ending import Ending
 
 from barnabas.core.coordinators.step import Producer
+from barnabas.core.transactions.ending import Ending
 from barnabas.core.transactions.marking import NO_LEADER, Marking
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.wire.errors import ErrorCode
@@ -25,7 +25,7 @@ LEADERS = {A0: 1, A1: 2, B0: 1}
 
 
 def ending(*partitions: TopicPartition, who: str = "t", epoch: int = 3, producer_id: int = 7) -> Ending:
-    return Ending(who, Producer(producer_id, epoch), True, frozenset(partitions), 5, 2)
+    return Ending(who, Producer(producer_id, epoch), True, frozenset(partitions), 5, 2, 40)
 
 
 def asked_of(request: WriteTxnMarkersRequest) -> set[tuple[int, TopicPartition]]:
@@ -153,7 +153,7 @@ def test_every_ending_comes_to_its_end(sim_seed: int) -> None:
     asked: dict[int, WriteTxnMarkersRequest] = {}
     for number in range(30):
         some = frozenset(chance.sample(partitions, chance.randint(0, 4)))
-        wanted[number] = Ending(f"t{number}", Producer(number, 0), bool(number % 2), some, 0, 0)
+        wanted[number] = Ending(f"t{number}", Producer(number, 0), bool(number % 2), some, 0, 0, number)
     left, finished = list(wanted.values()), []
     for turn in range(10_000):
         if left and chance.random() < 0.3:

@@ -45,7 +45,7 @@ class World:
 
 
 def ending(*partitions: TopicPartition, number: int = 7) -> Ending:
-    return Ending(f"t{number}", Producer(number, 0), True, frozenset(partitions), 0, 0)
+    return Ending(f"t{number}", Producer(number, 0), True, frozenset(partitions), 0, 0, 40)
 
 
 async def test_what_failed_is_sent_to_the_next_leader() -> None:

@@ -11,6 +11,7 @@ import structlog
 
 from barnabas.core.coordinators.step import Producer
 from barnabas.core.groups.partitioning import partition_for
+from barnabas.core.groups.regex import TopicRegex
 from barnabas.core.transactions import describing
 from barnabas.core.transactions.config import TransactionConfig
 from barnabas.core.transactions.ending import Ending
@@ -45,6 +46,10 @@ def transaction_config(values: Mapping[str, Any]) -> TransactionConfig:
         remove_expired_interval_ms=values["transaction.remove.expired.transaction.cleanup.interval.ms"],
         two_phase_commit_enable=values["transaction.two.phase.commit.enable"],
     )
+
+
+def _whole_match(pattern: str) -> Callable[[str], bool]:
+    return TopicRegex(pattern).matches  # RE2, as Kafka's, so that no pattern can hold up the node
 
 
 class TransactionCoordinator:
@@ -166,7 +171,7 @@ class TransactionCoordinator:
         now_ms = self._clock.now_ms()
         try:
             images = self.shards.committed_images()
-            states = [state for image in images for state in describing.listed(image, request, now_ms)]
+            states = [state for image in images for state in describing.listed(image, request, now_ms, _whole_match)]
         except ApiError as e:
             return ListTransactionsResponse(error_code=e.code)
         return ListTransactionsResponse(
