@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.core.forwarding.envelope import wrap
 from barnabas.core.forwarding.principal import DefaultPrincipalSerde
+from barnabas.core.groups.partitioning import partition_for
 from barnabas.core.metadata.image import snapshot_records
 from barnabas.core.metadata.scram import ScramMechanism
 from barnabas.model.principal import KafkaPrincipal
@@ -289,7 +290,6 @@ def test_the_first_group_of_a_cluster_finds_its_coordinator(cluster: InProcess) 
 
 @pytest.mark.requirement("F-07")
 def test_the_first_transaction_of_a_cluster_has_its_log_made(cluster: InProcess) -> None:
-    """Transactions are not served yet; a producer is told so once the log is there, and has no reason to go on."""
     asked = build(K.FIND_COORDINATOR, key_type=1, coordinator_keys=["tx"])
     with cluster.frames(1) as peer:
         assert "__transaction_state" not in cluster.nodes[1].image().topics.by_name
@@ -298,9 +298,9 @@ def test_the_first_transaction_of_a_cluster_has_its_log_made(cluster: InProcess)
         end = time.monotonic() + 60
         while (found := peer.call(asked).coordinators[0]).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
             assert time.monotonic() < end
-    assert (found.error_code, found.node_id) == (ErrorCode.UNSUPPORTED_VERSION, -1)
-    assert "transactions are not offered" in found.error_message
     made = cluster.nodes[cluster.active()].image().topics.by_name["__transaction_state"]
+    leader = made.partitions[partition_for("tx", 3)].leader
+    assert (found.error_code, found.node_id) == (ErrorCode.NONE, leader)
     assert {len(p.replicas) for p in made.partitions.values()} == {2}
     assert len(made.partitions) == 3
     assert _configs_of(cluster, "__transaction_state") == {
