@@ -8,7 +8,6 @@ from barnabas.wire.api_keys import ApiKey
 
 from .comparison import Known
 
-_TRANSACTIONS: Final = "transactions are not served yet"
 _SHARE: Final = "share groups (KIP-932) are not served yet"
 _NEW_GROUPS: Final = "the consumer and streams protocols (KIP-848, KIP-1071) are not served yet"
 
@@ -17,11 +16,6 @@ _CRASHES: Final = (
 )
 
 NOT_OFFERED: Final[dict[str, str]] = {
-    "ADD_PARTITIONS_TO_TXN": _TRANSACTIONS,
-    "ADD_OFFSETS_TO_TXN": _TRANSACTIONS,
-    "END_TXN": _TRANSACTIONS,
-    "DESCRIBE_TRANSACTIONS": _TRANSACTIONS,
-    "LIST_TRANSACTIONS": _TRANSACTIONS,
     "CONSUMER_GROUP_HEARTBEAT": _NEW_GROUPS,
     "CONSUMER_GROUP_DESCRIBE": _NEW_GROUPS,
     "SHARE_GROUP_HEARTBEAT": _SHARE,
