@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -29,11 +30,24 @@ A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 WAIT_S = 30.0
 
 
+class CountingLog(MemoryLog):
+    """Counts what it refuses."""
+
+    refused = 0
+
+    def append(self, *args: Any, **kwargs: Any) -> int:
+        try:
+            return super().append(*args, **kwargs)
+        except ApiError:
+            self.refused += 1
+            raise
+
+
 @dataclass
 class World:
     """One partition of the transaction log, in memory; it outlives coordinators. writes: whether brokers write."""
 
-    log: MemoryLog = field(default_factory=MemoryLog)
+    log: CountingLog = field(default_factory=lambda: CountingLog())
     writes: asyncio.Event = field(default_factory=asyncio.Event)
     markers: list[set[tuple[int, TopicPartition]]] = field(default_factory=list)
     next_id: int = 0
@@ -94,6 +108,14 @@ class World:
 
         await eventually(prepares, False, WAIT_S)
         return self.coordinator.describe("t").transaction_state
+
+    async def refused(self, times: int) -> None:
+        """Wait until the log has refused so many batches."""
+
+        async def seen() -> bool:
+            return self.log.refused >= times
+
+        await eventually(seen, True, WAIT_S)
 
     async def marked(self, times: int) -> None:
         """Wait until brokers were asked to write markers so often."""
@@ -180,9 +202,10 @@ async def test_the_end_is_noted_though_the_log_fails_at_first(world: World) -> N
     await world.end(producer)
     world.log.failure = E.NOT_ENOUGH_REPLICAS
     world.writes.set()
-    await world.marked(3)
+    await world.refused(2)
     world.log.failure = None
     assert await world.settled() == "CompleteCommit"
+    assert len(world.markers) == 1
 
 
 async def test_who_is_not_here_is_not_looked_after(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 from barnabas.core.coordinators.step import Producer
 from barnabas.core.transactions.ending import Ending
@@ -66,6 +67,27 @@ async def test_a_partition_without_a_leader_is_waited_for() -> None:
         world.leaders[A0] = 1
         await world.finished.get()
     assert world.asked == [(2, {(7, A1)}), (1, {(7, A0)})]
+
+
+async def test_a_broker_is_asked_again_whatever_went_wrong() -> None:
+    world = World()
+    call, failures = world.call, [RuntimeError("not foreseen")]
+
+    async def fails_once(broker: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        if failures:
+            raise failures.pop()
+        return await call(broker, request)
+
+    sender = MarkerSender(
+        fails_once, world.leaders.get, lambda *done: world.finished.put_nowait(done), retry_backoff_ms=1
+    )
+    with_errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: with_errors.append(context["exception"]))
+    sender.begin(0, [ending(A0)])
+    async with asyncio.timeout(WAIT_S):
+        await world.finished.get()
+    gc.collect()
+    assert [str(e) for e in with_errors] == ["not foreseen"]
 
 
 async def test_many_go_in_one_request() -> None:

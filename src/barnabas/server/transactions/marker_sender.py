@@ -40,6 +40,7 @@ class MarkerSender:
         self._marking = Marking()
         self._requests: set[asyncio.Task[None]] = set()
         self._retry: asyncio.TimerHandle | None = None
+        self._closed = False
 
     def __len__(self) -> int:
         """Give how many transactions wait for markers."""
@@ -55,6 +56,8 @@ class MarkerSender:
         self._marking.forget(shard)
 
     def _send(self) -> None:
+        if self._closed:
+            return
         for broker_id, request in self._marking.due(self._leader_of).items():
             task = asyncio.get_running_loop().create_task(self._ask(broker_id, request))
             self._requests.add(task)
@@ -70,10 +73,11 @@ class MarkerSender:
             response = await self._call(broker_id, request)
         except ChannelError as e:
             log.info("markers not written", broker=broker_id, transactions=len(request.markers), error=str(e))
-        if self._marking.answered(broker_id, response):
-            asyncio.get_running_loop().call_soon(self._send)
-        else:
-            self._send_later()
+        finally:  # whatever went wrong: a broker that is never said to have answered would never be asked again
+            if self._marking.answered(broker_id, response):
+                asyncio.get_running_loop().call_soon(self._send)
+            else:
+                self._send_later()
 
     def _send_later(self) -> None:
         if self._retry is None:
@@ -85,9 +89,10 @@ class MarkerSender:
 
     async def close(self) -> None:
         """Stop. What is left is taken up by whoever coordinates next."""
-        if self._retry is not None:
-            self._retry.cancel()
+        self._closed = True
         tasks = list(self._requests)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._retry is not None:
+            self._retry.cancel()

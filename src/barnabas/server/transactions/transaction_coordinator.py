@@ -35,6 +35,7 @@ from barnabas.wire.messages.list_transactions import ListTransactionsRequest, Li
 TRANSACTION_TOPIC: Final = "__transaction_state"
 log = structlog.get_logger("kafka.coordinator.transaction")
 R = TypeVar("R")
+_NOTE_AGAIN_MS: Final = 100
 
 
 def transaction_config(values: Mapping[str, Any]) -> TransactionConfig:
@@ -186,19 +187,22 @@ class TransactionCoordinator:
 
     def _marked(self, partition: int, ending: Ending) -> None:
         """Note in the log that all partitions know; a failure is tried again as long as the shard is here."""
+        self._noting.add((partition, ending))
         try:
             future = self.shards.at(partition).submit(lambda shard, now: shard.marked(ending, now))
         except ApiError:
-            return  # whoever has the partition now begins anew
-        self._noting.add((partition, ending))
+            self._noting.discard((partition, ending))  # whoever has the partition now begins anew
+            return
         future.add_done_callback(partial(self._noted, partition, ending))
 
     def _noted(self, partition: int, ending: Ending, future: asyncio.Future[None]) -> None:
-        self._noting.discard((partition, ending))
         error = None if future.cancelled() else future.exception()
         if isinstance(error, ApiError) and error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            self.markers.begin(partition, [ending])
-        elif error is not None and not isinstance(error, ApiError):
+            # The log alone is asked again: the partitions have their markers, and each more would be written there.
+            asyncio.get_running_loop().call_later(_NOTE_AGAIN_MS / 1000, self._marked, partition, ending)
+            return
+        self._noting.discard((partition, ending))
+        if error is not None and not isinstance(error, ApiError):
             log.error(
                 "the end of a transaction is not noted", transactional_id=ending.transactional_id, error=str(error)
             )
