@@ -42,6 +42,7 @@ OURS: Final = 2
 BROKERS: Final = pytest.mark.parametrize("broker", [REAL, OURS], ids=["real", "ours"])
 CROSSED: Final = {0: (REAL, OURS), 1: (OURS, REAL)}
 """Two partitions, each kind leading one and following in the other."""
+OFFSETS: Final = "__consumer_offsets"
 SECRET: Final = "a-new-user's-secret"
 
 
@@ -272,6 +273,10 @@ def consume_and_commit(consumer: LibrdkafkaConsumer, count: int) -> None:
 
 
 async def group_coordinated_by(asking: Admin, broker: int) -> str:
+    """Give a group of this broker, which leads no group's partition yet if it was away before."""
+    await asking.cluster.retry(partial(asking.cluster.coordinator, CoordinatorKind.GROUP, "any"))
+    [offsets] = await asking.describe_topics([OFFSETS])
+    await in_sync(asking, OFFSETS, {p.partition_index: p.replica_nodes for p in offsets.partitions})
     for n in range(200):
         group = f"group-{broker}-{n}"
         if await asking.cluster.retry(partial(asking.cluster.coordinator, CoordinatorKind.GROUP, group)) == broker:
