@@ -112,6 +112,8 @@ class TransactionCoordinator:
         return partition_for(transactional_id, self._partition_count())
 
     def _shard(self, transactional_id: str) -> ShardRuntime[TransactionShard, TransactionImage]:
+        if not transactional_id:  # nobody's, whoever looks after its partition
+            raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id has at least one character")
         return self.shards.at(self.partition_for(transactional_id))
 
     def _submit(self, transactional_id: str, ask: Ask[TransactionShard, R]) -> Awaitable[R]:
