@@ -43,9 +43,7 @@ GONE = AclBinding(
     AclPermissionType.DENY,
 )
 OUR_LEVELS = [
-    arg
-    for feature in ("share.version=0", "streams.version=0", "group.version=0", "transaction.version=0")
-    for arg in ("--feature", feature)
+    arg for feature in ("share.version=0", "streams.version=0", "group.version=0") for arg in ("--feature", feature)
 ]
 
 

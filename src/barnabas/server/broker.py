@@ -50,6 +50,7 @@ from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequ
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 if TYPE_CHECKING:
+    from barnabas.server.config import NodeConfig
     from barnabas.server.node import Node
     from barnabas.storage.log_dir import LogDir
 
@@ -92,8 +93,7 @@ class Broker:
             ),
         )
         self.producer_ids = ProducerIds(self._allocate, self._producer_ids_wanted)
-        fetchers = self.replicas.fetchers
-        self._channels = BrokerChannels(fetchers.channel_settings, fetchers.address)
+        self._channels = BrokerChannels(config, self.replicas.fetchers.address)
         self.transactions = TransactionCoordinator(
             transaction_config(config.values),
             clock=node.clock,
@@ -157,6 +157,11 @@ class Broker:
         while True:
             await self._node.metadata.controller_changed()
             self.lifecycle.hurry()
+
+    def reconfigure(self, config: NodeConfig) -> None:
+        """Take another configuration from now on."""
+        self.replicas.reconfigure(config)
+        self._channels.reconfigure(config)
 
     async def leave(self) -> None:
         """Give up leaderships and leave the cluster, as far as there is a controller to agree to it."""

@@ -35,7 +35,7 @@ async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, ctx: Request
         topics=request.v3_and_below_topics,
     )
     outcome = await _of_client(transaction, ctx)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topic_results(outcome))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topic_results(transaction.topics, outcome))
 
 
 async def _of_client(transaction: AddPartitionsToTxnTransaction, ctx: RequestContext) -> Outcome:

@@ -30,11 +30,16 @@ async def add_for_brokers(
 ) -> AddPartitionsToTxnResponse:
     """Answer brokers, which may ask for many transactions at once: version 4 and later."""
     outcomes = await asyncio.gather(*(add(transaction, version, node) for transaction in request.transactions))
-    results = [
-        AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topic_results(outcome))
-        for transaction, outcome in zip(request.transactions, outcomes, strict=True)
-    ]
+    results = [_result(*each) for each in zip(request.transactions, outcomes, strict=True)]
     return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+
+def _result(transaction: AddPartitionsToTxnTransaction, outcome: Outcome) -> AddPartitionsToTxnResult:
+    # As in Kafka, a topic without partitions is part of the answer unless it was to be verified.
+    topics = [topic for topic in transaction.topics if topic.partitions or not transaction.verify_only]
+    return AddPartitionsToTxnResult(
+        transactional_id=transaction.transactional_id, topic_results=topic_results(topics, outcome)
+    )
 
 
 async def add(
@@ -75,12 +80,17 @@ def partitions_of(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[TopicP
     return frozenset(TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions)
 
 
-def topic_results(outcome: Outcome) -> list[AddPartitionsToTxnTopicResult]:
-    """Give what became of partitions as it is answered."""
-    by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
-    for tp, code in sorted(outcome.items()):
-        result = AddPartitionsToTxnPartitionResult(partition_index=tp.partition, partition_error_code=code)
-        by_topic.setdefault(tp.topic, []).append(result)
+def topic_results(topics: Iterable[AddPartitionsToTxnTopic], outcome: Outcome) -> list[AddPartitionsToTxnTopicResult]:
+    """Give what became of partitions as it is answered: topics and partitions as they were asked for."""
     return [
-        AddPartitionsToTxnTopicResult(name=topic, results_by_partition=results) for topic, results in by_topic.items()
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=partition, partition_error_code=outcome[TopicPartition(topic.name, partition)]
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in topics
     ]
