@@ -32,7 +32,6 @@ _OF_THE_JVM: Final = "a measurement of Kafka's own libraries of measurements"
 
 MISSING: Final = (
     # --- what is not offered
-    Known(r"broker kafka\.server:ReplicaManager:PartitionsWithLateTransactionsCount\{\}", "still to come"),
     Known(r"broker kafka\.server:Share.*", _NO_SHARE_GROUPS),
     Known(r"broker kafka\.server:(Persister-channel|share-coordinator)-metrics:.*", _NO_SHARE_GROUPS),
     Known(r"broker kafka\.server:BrokerTopicMetrics:(Failed|Total)Share.*", _NO_SHARE_GROUPS),

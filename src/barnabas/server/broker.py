@@ -120,7 +120,7 @@ class Broker:
         publish_client_metrics(node.metrics.registry, self.client_metrics)
         publish_group_metrics(node.metrics.registry, self.groups)
         publish_transaction_metrics(node.metrics.registry, self.transactions)
-        publish_replica_metrics(node.metrics.registry, self.replicas)
+        publish_replica_metrics(node.metrics.registry, self.replicas, config["transaction.max.timeout.ms"])
         self._serves = self._leaves = False
 
     @property
