@@ -38,6 +38,7 @@ from barnabas.server.telemetry.metrics import publish_client_metrics
 from barnabas.server.transactions.adding import add_for_brokers
 from barnabas.server.transactions.marker_sender import MarkerSender
 from barnabas.server.transactions.marker_writing import write_markers
+from barnabas.server.transactions.metrics import publish_transaction_metrics
 from barnabas.server.transactions.transaction_coordinator import (
     TRANSACTION_TOPIC,
     TransactionCoordinator,
@@ -104,7 +105,7 @@ class Broker:
             new_sender=lambda finished: MarkerSender(self._have_marked, self._leader_of, finished),
             settings=LogSettings(load_buffer_bytes=config["transaction.state.log.load.buffer.size"]),
         )
-        self._verifier = TransactionVerifier(self._have_added, self._transaction_coordinator)
+        self._verifier = TransactionVerifier(self._have_added, self._transaction_coordinator, node.metrics.registry)
         self.replicas.verification.verifier = self._verifier
         self.lifecycle: Lifecycle = node.mode.lifecycle(self)
         self.router = node.mode.broker_router()
@@ -118,7 +119,8 @@ class Broker:
         )
         publish_client_metrics(node.metrics.registry, self.client_metrics)
         publish_group_metrics(node.metrics.registry, self.groups)
-        publish_replica_metrics(node.metrics.registry, self.replicas)
+        publish_transaction_metrics(node.metrics.registry, self.transactions)
+        publish_replica_metrics(node.metrics.registry, self.replicas, config["transaction.max.timeout.ms"])
         self._serves = self._leaves = False
 
     @property
