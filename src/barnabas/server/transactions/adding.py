@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.core.coordinators.step import Producer
+from barnabas.core.transactions.partitions import partitions_of, response, result, transactions
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
 
@@ -29,17 +26,9 @@ async def add_for_brokers(
     request: AddPartitionsToTxnRequest, version: int, node: Services
 ) -> AddPartitionsToTxnResponse:
     """Answer brokers, which may ask for many transactions at once: version 4 and later."""
-    outcomes = await asyncio.gather(*(add(transaction, version, node) for transaction in request.transactions))
-    results = [_result(*each) for each in zip(request.transactions, outcomes, strict=True)]
-    return AddPartitionsToTxnResponse(results_by_transaction=results)
-
-
-def _result(transaction: AddPartitionsToTxnTransaction, outcome: Outcome) -> AddPartitionsToTxnResult:
-    # As in Kafka, a topic without partitions is part of the answer unless it was to be verified.
-    topics = [topic for topic in transaction.topics if topic.partitions or not transaction.verify_only]
-    return AddPartitionsToTxnResult(
-        transactional_id=transaction.transactional_id, topic_results=topic_results(topics, outcome)
-    )
+    asked = transactions(request, version)
+    outcomes = await asyncio.gather(*(add(transaction, version, node) for transaction in asked))
+    return response([result(*each) for each in zip(asked, outcomes, strict=True)], version)
 
 
 async def add(
@@ -49,7 +38,7 @@ async def add(
 
     refused: what is wrong with some already.
     """
-    partitions = partitions_of(transaction.topics)
+    partitions = partitions_of(transaction)
     errors = dict(refused or {})
     topics = node.image().topics.by_name
     for tp in partitions:
@@ -73,24 +62,3 @@ async def _coordinated(
     except ApiError as e:
         code = e.code
     return dict.fromkeys(partitions, code)
-
-
-def partitions_of(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[TopicPartition]:
-    """Give the partitions of a request."""
-    return frozenset(TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions)
-
-
-def topic_results(topics: Iterable[AddPartitionsToTxnTopic], outcome: Outcome) -> list[AddPartitionsToTxnTopicResult]:
-    """Give what became of partitions as it is answered: topics and partitions as they were asked for."""
-    return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(
-                    partition_index=partition, partition_error_code=outcome[TopicPartition(topic.name, partition)]
-                )
-                for partition in topic.partitions
-            ],
-        )
-        for topic in topics
-    ]
