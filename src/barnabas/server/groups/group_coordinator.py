@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -13,21 +13,30 @@ from barnabas.core.coordinators.step import Now, Producer, Step
 from barnabas.core.groups import describing, offset_requests
 from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.core.groups.config import GroupConfig
+from barnabas.core.groups.consumer import describing as consumer_describing
+from barnabas.core.groups.consumer.coordinator import checked
 from barnabas.core.groups.errors import response_error
 from barnabas.core.groups.image import ShardImage
 from barnabas.core.groups.joining import Joining
 from barnabas.core.groups.partitioning import partition_for
 from barnabas.core.groups.shard import GroupShard
 from barnabas.core.groups.tally import Tally
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.ports import Clock, NewUuid
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
 from barnabas.server.coordinators.coordinator_log import CoordinatorLog
 from barnabas.server.coordinators.runtime import Ask, Kind, LogSettings, Marker, ShardRuntime
 from barnabas.server.coordinators.shards import Shards
+from barnabas.server.groups.topics import Allowed, GroupTopics
 from barnabas.storage.producer_verification import VerificationGuard
 from barnabas.wire.coordinator_records import decode_group_record
 from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from barnabas.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from barnabas.wire.messages.delete_groups import DeletableGroupResult
 from barnabas.wire.messages.describe_groups import DescribedGroup
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -55,19 +64,6 @@ async def unverified(
     return None
 
 
-def group_config(values: Mapping[str, Any]) -> GroupConfig:
-    """Give the coordinator's part of a node's configuration."""
-    return GroupConfig(
-        min_session_timeout_ms=values["group.min.session.timeout.ms"],
-        max_session_timeout_ms=values["group.max.session.timeout.ms"],
-        initial_rebalance_delay_ms=values["group.initial.rebalance.delay.ms"],
-        max_size=values["group.max.size"],
-        offset_metadata_max_bytes=values["offset.metadata.max.bytes"],
-        offsets_retention_ms=values["offsets.retention.minutes"] * 60_000,
-        offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],
-    )
-
-
 class GroupCoordinator:
     """All shards of this node. Requests for a group go to the shard of its partition.
 
@@ -85,9 +81,12 @@ class GroupCoordinator:
         open_log: Callable[[TopicPartition], CoordinatorLog],
         settings: LogSettings | None = None,
         verify: VerifyTransaction = unverified,
+        topics: GroupTopics | None = None,
     ) -> None:
-        """verify: asks a transaction's coordinator before its offsets are written."""
+        """verify: asks a transaction's coordinator before its offsets are written. topics: of the cluster, none when
+        left out."""
         self.config = config
+        self.topics = topics or GroupTopics(lambda: MetadataImage.EMPTY)
         self._verify = verify
         self._partition_count = partition_count
         self.tally = Tally()
@@ -158,6 +157,18 @@ class GroupCoordinator:
         """Answer LeaveGroup; the members stand in `members` whatever the version."""
         return self._submit(request.group_id, lambda shard, now: shard.leave(request, now))
 
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, version: int, client_id: str, host: str, allowed: Allowed
+    ) -> Awaitable[ConsumerGroupHeartbeatResponse]:
+        """Answer ConsumerGroupHeartbeat (KIP-848). allowed: gives which topics the member may describe."""
+        checked(self.config, request, version)
+        return self._submit(
+            request.group_id,
+            lambda shard, now: shard.consumer_heartbeat(
+                request, version, client_id, f"/{host}", now, self.topics.world(allowed)
+            ),
+        )
+
     # offsets
 
     def commit_offsets(self, request: OffsetCommitRequest, version: int) -> Awaitable[OffsetCommitResponse]:
@@ -210,6 +221,22 @@ class GroupCoordinator:
                 described += describing.describe(image, [group_id], version)
             except ApiError as e:
                 described.append(DescribedGroup(group_id=group_id, error_code=e.code))
+        return described
+
+    def describe_consumers(self, group_ids: Iterable[str]) -> list[DescribedConsumerGroup]:
+        """Describe groups of the consumer protocol; one whose shard is not here or not ready says so by its error."""
+        world = self.topics.world(lambda names: set())
+        described: list[DescribedConsumerGroup] = []
+        for group_id in group_ids:
+            if not group_id:
+                described.append(DescribedConsumerGroup(error_code=ErrorCode.INVALID_GROUP_ID))
+                continue
+            try:
+                image = self._shard(group_id).committed_image()
+                default = self.config.consumer.assignors[0]
+                described += consumer_describing.describe(image, [group_id], world, default)
+            except ApiError as e:
+                described.append(DescribedConsumerGroup(group_id=group_id, error_code=e.code))
         return described
 
     def listed(self, states: Sequence[str], types: Sequence[str]) -> list[ListedGroup]:
