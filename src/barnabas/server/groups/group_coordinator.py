@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -15,11 +15,12 @@ from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.core.groups.config import GroupConfig
 from barnabas.core.groups.consumer import describing as consumer_describing
 from barnabas.core.groups.consumer.coordinator import checked
+from barnabas.core.groups.consumer.group import ConsumerGroupState
 from barnabas.core.groups.errors import response_error
 from barnabas.core.groups.image import ShardImage
 from barnabas.core.groups.joining import Joining
 from barnabas.core.groups.partitioning import partition_for
-from barnabas.core.groups.shard import GroupShard
+from barnabas.core.groups.shard import NO_IDS, GroupShard
 from barnabas.core.groups.tally import Tally
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.ports import Clock, NewUuid
@@ -175,8 +176,13 @@ class GroupCoordinator:
         """Commit offsets of topics that exist; each topic carries its name and its id."""
         return self._submit(request.group_id, lambda shard, now: shard.commit_offsets(request, version, now))
 
-    async def commit_in_transaction(self, request: TxnOffsetCommitRequest, version: int) -> TxnOffsetCommitResponse:
-        """Commit offsets of partitions that exist in a producer's transaction: they count once that is committed."""
+    async def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, version: int, topic_ids: Mapping[str, Uuid] = NO_IDS
+    ) -> TxnOffsetCommitResponse:
+        """Commit offsets of partitions that exist in a producer's transaction: they count once that is committed.
+
+        topic_ids: of those topics, by name.
+        """
         partition = self.partition_for(request.group_id)
         self.shards.at(partition)
         if not request.group_id:
@@ -188,7 +194,9 @@ class GroupCoordinator:
         except ApiError as e:
             raise ApiError(response_error(e.code), e.message) from None
         runtime = self.shards.at(partition)
-        return await runtime.submit(lambda shard, now: shard.commit_in_transaction(request, now), guard=guard)
+        return await runtime.submit(
+            lambda shard, now: shard.commit_in_transaction(request, now, topic_ids), guard=guard
+        )
 
     def end_transaction(self, partition: int, marker: Marker) -> Awaitable[None]:
         """Write a transaction's marker to a partition of the offsets' topic; ApiError when it cannot be now."""
@@ -244,11 +252,18 @@ class GroupCoordinator:
         return [group for image in self.shards.committed_images() for group in describing.listed(image, states, types)]
 
     def group_count(self, state: ClassicGroupState | None = None) -> int:
-        """Give the number of groups, of all or of those in a state."""
+        """Give the number of groups of the classic protocol, of all or of those in a state."""
         images = [shard.shard.image for shard in self.shards.by_partition.values()]
         if state is None:
             return sum(len(image.groups) for image in images)
         return sum(group.state is state for image in images for group in image.groups.values())
+
+    def consumer_group_count(self, state: ConsumerGroupState | None = None) -> int:
+        """Give the number of groups of the consumer protocol, of all or of those in a state."""
+        images = [shard.shard.image for shard in self.shards.by_partition.values()]
+        if state is None:
+            return sum(len(image.consumers) for image in images)
+        return sum(group.state is state for image in images for group in image.consumers.values())
 
     def offset_count(self) -> int:
         """Give the number of committed offsets."""
