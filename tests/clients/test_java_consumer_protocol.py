@@ -54,9 +54,7 @@ def test_groups_are_listed_described_and_deleted(kafka: Tools, name: str) -> Non
     assert re.search(rf"^{name}\s+127\.0\.0\.1:\d+\s+\(1\)\s+uniform\s+Empty\s+\d+\s+\d+\s+0\s*$", state, re.M), state
     offsets = kafka.run(tools.CONSUMER_GROUP_COMMAND, "--describe", *group)
     assert len(re.findall(rf"^{name}\s+{name}\s+[01]\s+\d+\s+\d+\s+0\s+-\s+-\s+-", offsets, re.M)) == 2, offsets
-    kafka.run(
-        tools.CONSUMER_GROUP_COMMAND, *group, "--topic", name, "--reset-offsets", "--to-earliest", "--execute"
-    )
+    kafka.run(tools.CONSUMER_GROUP_COMMAND, *group, "--topic", name, "--reset-offsets", "--to-earliest", "--execute")
     assert len(consume(kafka, name, RECORDS, "--topic", name)) == RECORDS
     kafka.run(tools.CONSUMER_GROUP_COMMAND, "--delete-offsets", *group, "--topic", name)
     deleted = kafka.run(tools.CONSUMER_GROUP_COMMAND, "--delete", *group)

@@ -78,3 +78,53 @@ async def test_members_share_the_partitions_and_take_over_from_each_other(cluste
         await polled([one], lambda: shares([one]) == [PARTITIONS])
     finally:
         one.close()
+
+
+@pytest.mark.slow
+async def test_what_a_group_committed_is_where_it_goes_on_after_a_restart(cluster: Cluster) -> None:
+    first = consumer(cluster)
+    seen: list[tuple[int, int]] = []
+    try:
+        seen += await polled([first], lambda: len(first.assignment()) == PARTITIONS)
+        while len(seen) < RECORDS // 2:
+            seen += await polled([first], Once())
+        first.commit(asynchronous=False)
+    finally:
+        first.close()
+    cluster.stop()
+    cluster.start()
+    second = consumer(cluster)
+    try:
+        while len(seen) < RECORDS:
+            seen += await polled([second], Once())
+    finally:
+        second.close()
+    assert sorted(seen) == [(p, o) for p in range(PARTITIONS) for o in range(RECORDS // PARTITIONS)]
+
+
+@pytest.mark.slow
+async def test_a_pattern_takes_in_the_topics_that_match_and_that_one_may_describe(cluster: Cluster) -> None:
+    for name in ("shared-too", "shared-secret", "other"):
+        cluster.create_topic(name, 1)
+    bob = cluster.as_user("bob")
+    bob.allow("read", "group", "readers")
+    for name in ("shared", "shared-too", "other"):
+        bob.allow("read", "topic", name)
+    one = consumer(cluster, **bob.librdkafka)
+    one.subscribe(["^shared.*"])
+    try:
+        await polled([one], lambda: len(one.assignment()) > 0)
+        assert {p.topic for p in one.assignment()} == {"shared", "shared-too"}
+    finally:
+        one.close()
+
+
+class Once:
+    """True from the second time on."""
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def __call__(self) -> bool:
+        told, self.told = self.told, True
+        return told

@@ -102,7 +102,7 @@ class GroupTopics:
         with self._by_id.mutate() as by_id, self._by_name.mutate() as by_name:
             for topic_id in deleted:
                 gone = by_id.pop(topic_id, None)
-                if gone is not None and by_name[gone.name].topic_id == topic_id:
+                if gone is not None and by_name[gone.name] is gone:
                     del by_name[gone.name]
             for topic_id in changed:
                 topic = self._topic(image.topics.by_id[topic_id])
