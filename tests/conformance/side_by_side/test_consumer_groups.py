@@ -89,7 +89,7 @@ def test_regular_expressions_that_are_none(s: Side) -> None:
     beats(s)
     for regex in ("[", "(", ")", "*", "a**", "(?=beats)", r"(.)\1", "a{1001}", "[z-a]", "(?P<n", "\\", r"\p{Nope}"):
         ready(s, f"regex {regex}")
-        fields = {"subscribed_topic_names": None, "subscribed_topic_regex": regex}
+        fields: dict[str, Any] = {"subscribed_topic_names": None, "subscribed_topic_regex": regex}
         s.call(heartbeat(f"regex {regex}", **fields), note=regex)
         s.call(request("ConsumerGroupDescribe", group_ids=[f"regex {regex}"]), note=regex)
     ready(s, "changes")
@@ -186,9 +186,26 @@ def _offsets(s: Side, group: str, topic_id: Uuid) -> None:
             for topics in ([{"partition_indexes": [0, 3], **place}], None):
                 wanted = {"group_id": group, "member_id": who, "member_epoch": epoch, "topics": topics}
                 s.call(request("OffsetFetch", groups=[wanted]), version, note=f"{who!r} {epoch}")
+    _transactional_offsets(s, group)
     nowhere = [{"topic_id": ZERO_UUID, "partitions": [{"partition_index": 0, "committed_offset": 1}]}]
     asked = request("OffsetCommit", group_id=group, member_id=A, generation_id_or_member_epoch=2, topics=nowhere)
     s.call(asked, 10, note="no topic")
+
+
+def _transactional_offsets(s: Side, group: str) -> None:
+    """Commit in a transaction as members do, and as others."""
+    s.until(request("FindCoordinator", key_type=1, coordinator_keys=["t"]), lambda a: a.coordinators[0].error_code == 0)
+    begin = request("InitProducerId", transactional_id="t", transaction_timeout_ms=60_000)
+    producer = s.until(begin, lambda a: a.error_code == 0)
+    mine = {"transactional_id": "t", "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+    s.until(request("AddOffsetsToTxn", **mine, group_id=group), lambda a: a.error_code == 0)
+    topics = [{"name": "beats", "partitions": [{"partition_index": p, "committed_offset": 1} for p in (0, 3)]}]
+    for version in (2, 3, 4):
+        for member, epoch in ((A, 2), (A, 1), (A, 0), (A, 3), (A, -1), (C, 2), ("", -1), ("", 2)):
+            who = {"member_id": member, "generation_id": epoch} if version >= 3 else {}
+            asked = request("TxnOffsetCommit", **mine, group_id=group, topics=topics, **who)
+            s.call(asked, version, note=f"{member!r} {epoch}")
+    s.until(request("EndTxn", **mine, committed=False), lambda a: a.error_code == 0, 4)
 
 
 @side_by_side
