@@ -44,7 +44,7 @@ GONE = AclBinding(
 )
 OUR_LEVELS = [
     arg
-    for feature in ("share.version=0", "streams.version=0", "group.version=0", "transaction.version=0")
+    for feature in ("share.version=0", "streams.version=0", "transaction.version=0")
     for arg in ("--feature", feature)
 ]
 
