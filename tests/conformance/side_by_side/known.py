@@ -51,7 +51,7 @@ KNOWN: Final[tuple[Known, ...]] = (
     ),
     Known("Produce.*unknown codec", r"(error_code|log_start_offset)$", _CRASHES),
     Known("(Fetch|ListOffsets).* isolation 2", "", _CRASHES),
-    Known("OffsetFetch.* None 2$", r"error_code$", _CRASHES),
+    Known("OffsetFetch.* None 3$", r"error_code$", _CRASHES),
     Known(r"IncrementalAlterConfigs.*\[\((4|-1), 'retention.ms'", r"error_code$", _CRASHES),
     Known("AlterUserScramCredentials.*'salted_password': b''", r"error_code$", _CRASHES),
     Known("CreateAcls", r"results\[[^]]*\]\.error_code$", _CRASHES),

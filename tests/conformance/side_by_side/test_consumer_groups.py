@@ -16,6 +16,8 @@ from .test_groups import ready
 
 pytestmark = pytest.mark.peer
 A, B, C = "member-a", "member-b", "member-c"
+FIRST, SECOND, THIRD = 2, 3, 4
+"""The epochs of a group as members join: each join is another. An empty group is in epoch 1."""
 STRANGER: Final = Uuid(b"no such topic id")
 
 
@@ -95,7 +97,7 @@ def test_regular_expressions_that_are_none(s: Side) -> None:
     ready(s, "changes")
     s.call(heartbeat("changes"))
     for regex in ("[", ""):
-        s.call(heartbeat("changes", epoch=1, subscribed_topic_regex=regex), note=repr(regex))
+        s.call(heartbeat("changes", epoch=FIRST, subscribed_topic_regex=regex), note=repr(regex))
     s.call(heartbeat("changes", epoch=-1))
 
 
@@ -108,9 +110,9 @@ def test_odd_subscriptions(s: Side) -> None:
         for version in (0, 1):
             s.call(heartbeat(group, f"{A}{version}", subscribed_topic_names=names), version, note=f"{names}")
         describe(s, group)
-        s.call(heartbeat(group, f"{A}0", 1, subscribed_topic_names=["beats"]), note="changes its mind")
-        s.call(heartbeat(group, f"{A}0", 2, **owning(STRANGER, 5)), note="owns what there is not")
-        s.call(heartbeat(group, f"{A}0", 2, **owning(topic_id, 0, 0, 9)), note="owns too much")
+        s.call(heartbeat(group, f"{A}0", FIRST, subscribed_topic_names=["beats"]), note="changes its mind")
+        s.call(heartbeat(group, f"{A}0", THIRD, **owning(STRANGER, 5)), note="owns what there is not")
+        s.call(heartbeat(group, f"{A}0", THIRD, **owning(topic_id, 0, 0, 9)), note="owns too much")
         for version in (0, 1):
             s.call(heartbeat(group, f"{A}{version}", -1))
     ready(s, "sizes")
@@ -126,22 +128,22 @@ def test_the_life_of_a_group(s: Side) -> None:
     ready(s, group)
     s.call(heartbeat(group, A))
     s.call(heartbeat(group, A), note="joins again")
-    s.call(heartbeat(group, A, 1, **owning(topic_id, 0, 1, 2, 3)))
+    s.call(heartbeat(group, A, FIRST, **owning(topic_id, 0, 1, 2, 3)))
     describe(s, group)
     s.call(heartbeat(group, B, server_assignor="range"))
-    s.call(heartbeat(group, B, 2, topic_partitions=[]), note="waits")
+    s.call(heartbeat(group, B, SECOND, topic_partitions=[]), note="waits")
     describe(s, group)
-    s.call(heartbeat(group, A, 1), note="is told to give up")
-    s.call(heartbeat(group, A, 1, **owning(topic_id, 0, 1, 2, 3)), note="has not yet")
+    s.call(heartbeat(group, A, FIRST), note="is told to give up")
+    s.call(heartbeat(group, A, FIRST, **owning(topic_id, 0, 1, 2, 3)), note="has not yet")
     describe(s, group)
-    s.call(heartbeat(group, A, 1, **owning(topic_id, 0, 1)), note="gives up")
-    s.call(heartbeat(group, B, 2, topic_partitions=[]), note="gets them")
-    s.call(heartbeat(group, B, 2, **owning(topic_id, 2, 3)))
+    s.call(heartbeat(group, A, FIRST, **owning(topic_id, 0, 1)), note="gives up")
+    s.call(heartbeat(group, B, SECOND, topic_partitions=[]), note="gets them")
+    s.call(heartbeat(group, B, SECOND, **owning(topic_id, 2, 3)))
     describe(s, group)
-    for epoch in (1, 3, 99):
+    for epoch in (FIRST - 1, FIRST, THIRD, 99):
         for fields in ({}, owning(topic_id, 0), owning(topic_id, 3)):
             s.call(heartbeat(group, A, epoch, **fields), note=f"at {epoch} {len(fields)}")
-    s.call(heartbeat(group, C, 2), note="nobody knows")
+    s.call(heartbeat(group, C, SECOND), note="nobody knows")
     _offsets(s, group, topic_id)
     for version in (4, 5):
         for states in ([], ["Stable"], ["empty"]):
@@ -157,7 +159,7 @@ def test_the_life_of_a_group(s: Side) -> None:
         s.call(request("OffsetDelete", group_id=group, topics=topics), note=name)
     s.call(heartbeat(group, B, -1))
     s.call(heartbeat(group, B, -1), note="again")
-    s.call(heartbeat(group, A, 2))
+    s.call(heartbeat(group, A, SECOND))
     describe(s, group)
     s.call(heartbeat(group, A, -1))
     describe(s, group)
@@ -168,7 +170,17 @@ def test_the_life_of_a_group(s: Side) -> None:
 def _offsets(s: Side, group: str, topic_id: Uuid) -> None:
     """Commit and fetch as members do, and as others."""
     for version in (8, 9, 10):
-        for member, epoch in ((A, 2), (A, 1), (A, 0), (A, 3), (A, -1), (C, 2), ("", -1), ("", 2)):
+        for member, epoch in (
+            (A, SECOND),
+            (A, FIRST),
+            (A, 1),
+            (A, 0),
+            (A, THIRD),
+            (A, -1),
+            (C, SECOND),
+            ("", -1),
+            ("", SECOND),
+        ):
             for partition in (0, 3):
                 topic: dict[str, Any] = {"partitions": [{"partition_index": partition, "committed_offset": epoch + 9}]}
                 topic |= {"topic_id": topic_id} if version >= 10 else {"name": "beats"}
@@ -181,14 +193,14 @@ def _offsets(s: Side, group: str, topic_id: Uuid) -> None:
                 )
                 s.call(asked, version, note=f"{member!r} {epoch} {partition}")
     for version in (9, 10):
-        for who, epoch in ((A, 2), (A, 1), (A, 3), (None, -1), (None, 2), (A, -1), (C, 2), ("", 2)):
+        for who, epoch in ((A, SECOND), (A, FIRST), (A, THIRD), (None, -1), (None, SECOND), (A, -1), (C, 3), ("", 3)):
             place = {"topic_id": topic_id} if version >= 10 else {"name": "beats"}
             for topics in ([{"partition_indexes": [0, 3], **place}], None):
                 wanted = {"group_id": group, "member_id": who, "member_epoch": epoch, "topics": topics}
                 s.call(request("OffsetFetch", groups=[wanted]), version, note=f"{who!r} {epoch}")
     _transactional_offsets(s, group)
     nowhere = [{"topic_id": ZERO_UUID, "partitions": [{"partition_index": 0, "committed_offset": 1}]}]
-    asked = request("OffsetCommit", group_id=group, member_id=A, generation_id_or_member_epoch=2, topics=nowhere)
+    asked = request("OffsetCommit", group_id=group, member_id=A, generation_id_or_member_epoch=SECOND, topics=nowhere)
     s.call(asked, 10, note="no topic")
 
 
@@ -201,7 +213,17 @@ def _transactional_offsets(s: Side, group: str) -> None:
     s.until(request("AddOffsetsToTxn", **mine, group_id=group), lambda a: a.error_code == 0)
     topics = [{"name": "beats", "partitions": [{"partition_index": p, "committed_offset": 1} for p in (0, 3)]}]
     for version in (2, 3, 4):
-        for member, epoch in ((A, 2), (A, 1), (A, 0), (A, 3), (A, -1), (C, 2), ("", -1), ("", 2)):
+        for member, epoch in (
+            (A, SECOND),
+            (A, FIRST),
+            (A, 1),
+            (A, 0),
+            (A, THIRD),
+            (A, -1),
+            (C, SECOND),
+            ("", -1),
+            ("", SECOND),
+        ):
             who = {"member_id": member, "generation_id": epoch} if version >= 3 else {}
             asked = request("TxnOffsetCommit", **mine, group_id=group, topics=topics, **who)
             s.call(asked, version, note=f"{member!r} {epoch}")
@@ -216,15 +238,15 @@ def test_static_members(s: Side) -> None:
     s.call(heartbeat(group, A, instance_id="one"))
     s.call(heartbeat(group, B, instance_id="two"))
     s.call(heartbeat(group, C, instance_id="one"), note="the instance has not left")
-    s.call(heartbeat(group, A, 1, instance_id="two"), note="of another")
-    s.call(heartbeat(group, A, 1, instance_id="three"), note="of nobody")
-    s.call(heartbeat(group, A, 1, instance_id="one", **owning(topic_id, 0, 1)))
+    s.call(heartbeat(group, A, FIRST, instance_id="two"), note="of another")
+    s.call(heartbeat(group, A, FIRST, instance_id="three"), note="of nobody")
+    s.call(heartbeat(group, A, FIRST, instance_id="one", **owning(topic_id, 0, 1)))
     s.call(heartbeat(group, A, -2, instance_id="two"), note="leaves as another")
     s.call(heartbeat(group, A, -2, instance_id="one"), note="leaves for a while")
     describe(s, group)
-    s.call(heartbeat(group, A, 2, instance_id="one"), note="after it left")
+    s.call(heartbeat(group, A, THIRD, instance_id="one"), note="after it left")
     s.call(heartbeat(group, C, instance_id="one"), note="comes back")
-    s.call(heartbeat(group, A, 2, instance_id="one"), note="was replaced")
+    s.call(heartbeat(group, A, THIRD, instance_id="one"), note="was replaced")
     describe(s, group)
     for who in (
         {"group_instance_id": "nobody"},
@@ -251,8 +273,8 @@ def test_who_may(s: Side) -> None:
     s.call(heartbeat("guarded", A, subscribed_topic_names=[]), user="alice", note="asks for no topic")
     s.allow("alice", AclOperation.DESCRIBE, ResourceType.TOPIC, "beats")
     s.call(heartbeat("guarded", A), user="alice")
-    s.call(heartbeat("guarded", A, 2, subscribed_topic_names=["beats", "hidden"]), user="alice", note="and another")
-    s.call(heartbeat("guarded", A, 2, **owning(topic_id, 0, 1)), user="alice")
+    s.call(heartbeat("guarded", A, SECOND, subscribed_topic_names=["beats", "hidden"]), user="alice", note="and another")
+    s.call(heartbeat("guarded", A, SECOND, **owning(topic_id, 0, 1)), user="alice")
     s.call(heartbeat("guarded-2", A, subscribed_topic_names=["beats", "hidden"]))
     describe(s, "guarded", "guarded-2", user="alice")
     describe(s, "guarded", "guarded-2", user=NOBODY)
