@@ -36,8 +36,8 @@ MISSING: Final = (
     Known(r"broker kafka\.server:(Persister-channel|share-coordinator)-metrics:.*", _NO_SHARE_GROUPS),
     Known(r"broker kafka\.server:BrokerTopicMetrics:(Failed|Total)Share.*", _NO_SHARE_GROUPS),
     Known(
-        r"broker kafka\.server:group-coordinator-metrics:\{.*\}#(consumer|share|streams)-group-.*",
-        "groups of these protocols are not offered (KIP-848, KIP-932, KIP-1071)",
+        r"broker kafka\.server:group-coordinator-metrics:\{.*\}#(share|streams)-group-.*",
+        "groups of these protocols are not offered (KIP-932, KIP-1071)",
     ),
     Known(r"broker kafka\.server:DelayedRemoteListOffsetsMetrics:.*", "tiered storage is not offered (KIP-405)"),
     # --- what does not exist here

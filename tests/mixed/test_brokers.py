@@ -77,6 +77,7 @@ async def test_every_broker_is_registered_and_unfenced(cluster: MixedCluster, br
         assert {v.replica_id for v in quorum.current_voters} == {n.node_id for n in cluster.controllers}
         levels = await asking.describe_features(broker)
         assert not any(levels.finalized.get(name, 0) for name in LEVELS)
+        assert levels.finalized["group.version"] == 1
 
 
 async def test_records_are_copied_in_both_directions(cluster: MixedCluster) -> None:
@@ -217,17 +218,20 @@ async def walk_acls(cluster: MixedCluster, broker: int, asking: Admin, name: str
 
 
 @BROKERS
-async def test_a_group_outlives_its_coordinator(cluster: MixedCluster, broker: int) -> None:
-    """Its offsets were written by one kind and are read by the other, which takes the group over."""
-    topic = f"grouped-{broker}"
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_a_group_outlives_its_coordinator(cluster: MixedCluster, broker: int, protocol: str) -> None:
+    """Its offsets were written by one kind and are read by the other, which takes the group over as it is."""
+    topic = f"grouped-{protocol}-{broker}"
     async with new_topic(cluster, topic, CROSSED) as asking:
-        group = await led_by(asking, OFFSETS, broker, CoordinatorKind.GROUP, f"group-{broker}")
+        group = await led_by(asking, OFFSETS, broker, CoordinatorKind.GROUP, f"group-{protocol}-{broker}")
         settings = cluster.librdkafka() | {
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 10_000,
+            "group.protocol": protocol,
         }
+        if protocol == "classic":
+            settings["session.timeout.ms"] = 10_000  # of the others the broker decides
         consumer = LibrdkafkaConsumer(settings)
         consumer.subscribe([topic])
         try:
@@ -238,12 +242,16 @@ async def test_a_group_outlives_its_coordinator(cluster: MixedCluster, broker: i
                 await asyncio.to_thread(consume_and_commit, consumer, 100)
                 if cluster.node(broker).running:
                     await eventually(lambda: committed(asking, group), {0: 50, 1: 50}, WAIT_S)
+                    before = await asking.describe_group(group)
+                    assert (before.coordinator, before.state) == (broker, "Stable")
                     await asyncio.to_thread(cluster.node(broker).stop)
             asking.cluster.forget_coordinator(CoordinatorKind.GROUP, group)
             await eventually(lambda: committed(asking, group), {0: 100, 1: 100}, WAIT_S)
             described = await asking.describe_group(group)
             assert described.state == "Stable"
             assert described.coordinator != broker
+            assert (described.type, described.epoch) == (before.type, before.epoch), "nobody had to join again"
+            assert [m.member_id for m in described.members] == [m.member_id for m in before.members]
         finally:
             await asyncio.to_thread(consumer.close)
             if not cluster.node(broker).running:

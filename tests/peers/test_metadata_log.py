@@ -20,9 +20,7 @@ from .tools import CONFIG_COMMAND, DUMP_LOG_SEGMENTS, METADATA_QUORUM_COMMAND, T
 
 pytestmark = pytest.mark.peer
 
-OUR_LEVELS = [
-    arg for feature in ("share.version=0", "streams.version=0", "group.version=0") for arg in ("--feature", feature)
-]
+OUR_LEVELS = [arg for feature in ("share.version=0", "streams.version=0") for arg in ("--feature", feature)]
 
 
 async def test_dump_log_segments_reads_log_snapshots_and_bootstrap(tmp_path: Path, java_tools: ToolRunner) -> None:

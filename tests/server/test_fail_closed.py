@@ -141,6 +141,18 @@ def asked(cluster: Cluster) -> dict[ApiKey, tuple[Any, set[int]]]:
         K.SYNC_GROUP: (build(K.SYNC_GROUP, group_id=GROUP, protocol_type="consumer", protocol_name="range"), {GROUPS}),
         K.DESCRIBE_GROUPS: (build(K.DESCRIBE_GROUPS, groups=[GROUP]), {GROUPS}),
         K.LIST_GROUPS: (build(K.LIST_GROUPS), set()),
+        K.CONSUMER_GROUP_HEARTBEAT: (
+            build(
+                K.CONSUMER_GROUP_HEARTBEAT,
+                group_id=GROUP,
+                member_id="x",
+                rebalance_timeout_ms=10_000,
+                subscribed_topic_names=[SECRET],
+                topic_partitions=[],
+            ),
+            {GROUPS},
+        ),
+        K.CONSUMER_GROUP_DESCRIBE: (build(K.CONSUMER_GROUP_DESCRIBE, group_ids=[GROUP]), {GROUPS}),
         K.API_VERSIONS: (
             build(K.API_VERSIONS, client_software_name="frames", client_software_version="1"),
             set(),

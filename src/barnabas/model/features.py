@@ -114,7 +114,7 @@ FEATURES: Final = (
         ),
         supported_max=2,
     ),
-    Feature("group.version", (_FIRST, FeatureLevel(1, MetadataVersion.IBP_4_0_IV0)), supported_max=0),
+    Feature("group.version", (_FIRST, FeatureLevel(1, MetadataVersion.IBP_4_0_IV0)), supported_max=1),
     Feature(
         "eligible.leader.replicas.version",
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +21,10 @@ from barnabas.server.coordinators.partition_log import PartitionLog
 from barnabas.server.coordinators.runtime import LogSettings
 from barnabas.server.format import random_uuid
 from barnabas.server.forwarding.topic_creation import TopicCreation
-from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, group_config
+from barnabas.server.groups.config import consumer_settings, group_config
+from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from barnabas.server.groups.metrics import publish_group_metrics
+from barnabas.server.groups.topics import GroupTopics
 from barnabas.server.mode import Lifecycle
 from barnabas.server.node_metrics import BrokerState
 from barnabas.server.producer_ids import ProducerIds
@@ -80,12 +82,13 @@ class Broker:
         )
         self.partitions = self.replicas.partitions
         self.groups = GroupCoordinator(
-            group_config(config.values),
+            group_config(config.values, self._group_overrides),
             clock=node.clock,
             new_uuid=random_uuid,
             partition_count=self._offsets_partitions,
             open_log=lambda tp: PartitionLog(self.partitions, tp),
             verify=self.replicas.verification.guard_of_offsets,
+            topics=GroupTopics(node.image),
             settings=LogSettings(
                 load_buffer_bytes=config["offsets.load.buffer.size"],
                 compression=Compression(config["offsets.topic.compression.codec"]),
@@ -203,6 +206,9 @@ class Broker:
     def _offsets_partitions(self) -> int:
         topic = self._node.image().topics.by_name.get(OFFSETS_TOPIC)
         return len(topic.partitions) if topic is not None else int(self._node.config["offsets.topic.num.partitions"])
+
+    def _group_overrides(self, group_id: str) -> Mapping[str, int]:
+        return consumer_settings(self._node.image().configs, group_id, self._node.config.values)
 
     def _transaction_partitions(self) -> int:
         topic = self._node.image().topics.by_name.get(TRANSACTION_TOPIC)

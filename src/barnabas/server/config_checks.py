@@ -10,6 +10,7 @@ from barnabas.model.config import ConfigError
 from barnabas.net.zookeeper.config_keys import CONNECT
 from barnabas.server import zookeeper_checks
 from barnabas.server.authorizer_names import ACL_AUTHORIZER, AUTHORIZERS, STANDARD_AUTHORIZER
+from barnabas.server.groups.config import check_broker_keys
 
 if TYPE_CHECKING:
     from barnabas.server.config import NodeConfig
@@ -32,6 +33,7 @@ def check(config: NodeConfig) -> None:
         _check_acl_store(config)
     _check_listeners(config)
     _check_security(config)
+    check_broker_keys(config.values)
 
 
 def _check_controller_listeners(config: NodeConfig) -> None:

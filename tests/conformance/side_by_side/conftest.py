@@ -26,10 +26,11 @@ from .script import SCRIPTS
 from .side import ADMIN, NOBODY, Side
 
 USERS: Final = {NOBODY: "nobody-secret", "alice": "alice-secret", "bob": "bob-secret"}
-LEVELS: Final = {"share.version": 0, "streams.version": 0, "group.version": 0}
+LEVELS: Final = {"share.version": 0, "streams.version": 0}
 """Barnabas does not offer these features' APIs yet; with them at 0 Kafka does not use them either."""
 SETTINGS: Final = {
     "group.min.session.timeout.ms": "100",
+    "group.consumer.assignment.interval.ms": "0",
     "connection.failed.authentication.delay.ms": "0",
     "num.partitions": "2",
     "auto.create.topics.enable": "true",

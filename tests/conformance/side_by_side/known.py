@@ -9,15 +9,13 @@ from barnabas.wire.api_keys import ApiKey
 from .comparison import Known
 
 _SHARE: Final = "share groups (KIP-932) are not served yet"
-_NEW_GROUPS: Final = "the consumer and streams protocols (KIP-848, KIP-1071) are not served yet"
+_STREAMS: Final = "the streams protocol (KIP-1071) is not served yet"
 
 _CRASHES: Final = (
     "Kafka answers UNKNOWN_SERVER_ERROR or closes the connection; here the request is refused with a reason"
 )
 
 NOT_OFFERED: Final[dict[str, str]] = {
-    "CONSUMER_GROUP_HEARTBEAT": _NEW_GROUPS,
-    "CONSUMER_GROUP_DESCRIBE": _NEW_GROUPS,
     "SHARE_GROUP_HEARTBEAT": _SHARE,
     "SHARE_GROUP_DESCRIBE": _SHARE,
     "SHARE_FETCH": _SHARE,
@@ -27,8 +25,8 @@ NOT_OFFERED: Final[dict[str, str]] = {
     "WRITE_SHARE_GROUP_STATE": _SHARE,
     "DELETE_SHARE_GROUP_STATE": _SHARE,
     "READ_SHARE_GROUP_STATE_SUMMARY": _SHARE,
-    "STREAMS_GROUP_HEARTBEAT": _NEW_GROUPS,
-    "STREAMS_GROUP_DESCRIBE": _NEW_GROUPS,
+    "STREAMS_GROUP_HEARTBEAT": _STREAMS,
+    "STREAMS_GROUP_DESCRIBE": _STREAMS,
     "DESCRIBE_SHARE_GROUP_OFFSETS": _SHARE,
     "ALTER_SHARE_GROUP_OFFSETS": _SHARE,
     "DELETE_SHARE_GROUP_OFFSETS": _SHARE,
@@ -43,7 +41,7 @@ KNOWN: Final[tuple[Known, ...]] = (
     ),
     Known(
         "ApiVersions",
-        r"^\.supported_features\[(group|share|streams)\.version\]\.max_version$",
+        r"^\.supported_features\[(share|streams)\.version\]\.max_version$",
         "features whose APIs are not offered stay at level 0",
     ),
     Known(
@@ -54,6 +52,7 @@ KNOWN: Final[tuple[Known, ...]] = (
     Known("Produce.*unknown codec", r"(error_code|log_start_offset)$", _CRASHES),
     Known("WriteTxnMarkers.* (negative producer|no epoch) ", r"error_code$", _CRASHES),
     Known("(Fetch|ListOffsets).* isolation 2", "", _CRASHES),
+    Known("OffsetFetch.* None 3$", r"error_code$", _CRASHES),
     Known(r"IncrementalAlterConfigs.*\[\((4|-1), 'retention.ms'", r"error_code$", _CRASHES),
     Known("AlterUserScramCredentials.*'salted_password': b''", r"error_code$", _CRASHES),
     Known("CreateAcls", r"results\[[^]]*\]\.error_code$", _CRASHES),

@@ -40,7 +40,8 @@ def refusal(image: MetadataImage, name: str, level: int, how: UpgradeType = UP) 
         (29, "metadata.version", 30, SAFE, "cannot raise"),
         (29, "metadata.version", -1, SAFE, "below 0"),
         (29, "metadata.version", 29, UpgradeType.UNKNOWN, "does not know"),
-        (29, "group.version", 1, UP, "supports 0 to 0"),
+        (29, "group.version", 1, UP, None),
+        (29, "share.version", 1, UP, "supports 0 to 0"),
         (29, "nonsense", 1, UP, "does not know this feature"),
         (29, "nonsense", 0, UP, "no such feature"),
         (29, ELR, 1, UP, None),
@@ -71,7 +72,7 @@ def test_every_node_must_follow() -> None:
 
 def test_all_or_none() -> None:
     image = features({"metadata.version": 29})
-    decision = update_features(image, {"metadata.version": (30, UP), "group.version": (1, UP)}, node_id=0)
+    decision = update_features(image, {"metadata.version": (30, UP), "share.version": (1, UP)}, node_id=0)
     assert decision.response is not None
     assert decision.records == ()
     dry = update_features(image, {"metadata.version": (30, UP)}, node_id=0, validate_only=True)

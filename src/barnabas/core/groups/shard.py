@@ -7,7 +7,7 @@ do not get into the log, the shell puts the earlier image back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from barnabas.core.coordinators.deadlines import Deadlines
@@ -38,7 +38,7 @@ from barnabas.core.groups.rebalance import (
 )
 from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import NewUuid
-from barnabas.model.uuid import Uuid
+from barnabas.model.uuid import ZERO_UUID, Uuid
 from barnabas.wire.coordinator_records import CoordinatorRecord
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.consumer_group_heartbeat import (
@@ -55,6 +55,7 @@ from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 _CLEAN_UP_KEY: Final = ("clean-up",)
+NO_IDS: Final[Mapping[str, Uuid]] = {}
 
 
 class GroupShard:
@@ -304,12 +305,23 @@ class GroupShard:
         self.tally.offsets_committed += len(made)
         return Step(tuple(made), response)
 
-    def commit_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> Step[TxnOffsetCommitResponse]:
-        """Commit offsets that count once the producer's transaction does; raises what keeps this member from it."""
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, now: Now, topic_ids: Mapping[str, Uuid] = NO_IDS
+    ) -> Step[TxnOffsetCommitResponse]:
+        """Commit offsets that count once the producer's transaction does; raises what keeps this member from it.
+
+        topic_ids: of the topics that it names, by name.
+        """
         group = self.image.groups.get(request.group_id)
         if group is not None:
             who, generation = request.member_id, request.generation_id
             syncing.check_commit(group, who, request.group_instance_id, generation, in_transaction=True)
+        elif (consumers := self.image.consumers.get(request.group_id)) is not None:
+            who, instance_id = request.member_id, request.group_instance_id
+            places = (
+                (topic_ids.get(t.name, ZERO_UUID), p.partition_index) for t in request.topics for p in t.partitions
+            )
+            commits.check_transactional_commit(consumers, who, instance_id, request.generation_id, places)
         elif request.generation_id >= 0:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
         made, response = offset_requests.commit_in_transaction(self.config, request, now.wall_ms)

@@ -13,21 +13,31 @@ from barnabas.core.coordinators.step import Now, Producer, Step
 from barnabas.core.groups import describing, offset_requests
 from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.core.groups.config import GroupConfig
+from barnabas.core.groups.consumer import describing as consumer_describing
+from barnabas.core.groups.consumer.coordinator import checked
+from barnabas.core.groups.consumer.group import ConsumerGroupState
 from barnabas.core.groups.errors import response_error
 from barnabas.core.groups.image import ShardImage
 from barnabas.core.groups.joining import Joining
 from barnabas.core.groups.partitioning import partition_for
-from barnabas.core.groups.shard import GroupShard
+from barnabas.core.groups.shard import NO_IDS, GroupShard
 from barnabas.core.groups.tally import Tally
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.ports import Clock, NewUuid
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.model.uuid import Uuid
 from barnabas.server.coordinators.coordinator_log import CoordinatorLog
 from barnabas.server.coordinators.runtime import Ask, Kind, LogSettings, Marker, ShardRuntime
 from barnabas.server.coordinators.shards import Shards
+from barnabas.server.groups.topics import Allowed, GroupTopics
 from barnabas.storage.producer_verification import VerificationGuard
 from barnabas.wire.coordinator_records import decode_group_record
 from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from barnabas.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from barnabas.wire.messages.delete_groups import DeletableGroupResult
 from barnabas.wire.messages.describe_groups import DescribedGroup
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -55,19 +65,6 @@ async def unverified(
     return None
 
 
-def group_config(values: Mapping[str, Any]) -> GroupConfig:
-    """Give the coordinator's part of a node's configuration."""
-    return GroupConfig(
-        min_session_timeout_ms=values["group.min.session.timeout.ms"],
-        max_session_timeout_ms=values["group.max.session.timeout.ms"],
-        initial_rebalance_delay_ms=values["group.initial.rebalance.delay.ms"],
-        max_size=values["group.max.size"],
-        offset_metadata_max_bytes=values["offset.metadata.max.bytes"],
-        offsets_retention_ms=values["offsets.retention.minutes"] * 60_000,
-        offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],
-    )
-
-
 class GroupCoordinator:
     """All shards of this node. Requests for a group go to the shard of its partition.
 
@@ -85,9 +82,12 @@ class GroupCoordinator:
         open_log: Callable[[TopicPartition], CoordinatorLog],
         settings: LogSettings | None = None,
         verify: VerifyTransaction = unverified,
+        topics: GroupTopics | None = None,
     ) -> None:
-        """verify: asks a transaction's coordinator before its offsets are written."""
+        """verify: asks a transaction's coordinator before its offsets are written. topics: of the cluster, none when
+        left out."""
         self.config = config
+        self.topics = topics or GroupTopics(lambda: MetadataImage.EMPTY)
         self._verify = verify
         self._partition_count = partition_count
         self.tally = Tally()
@@ -158,14 +158,31 @@ class GroupCoordinator:
         """Answer LeaveGroup; the members stand in `members` whatever the version."""
         return self._submit(request.group_id, lambda shard, now: shard.leave(request, now))
 
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, version: int, client_id: str, host: str, allowed: Allowed
+    ) -> Awaitable[ConsumerGroupHeartbeatResponse]:
+        """Answer ConsumerGroupHeartbeat (KIP-848). allowed: gives which topics the member may describe."""
+        checked(self.config, request, version)
+        return self._submit(
+            request.group_id,
+            lambda shard, now: shard.consumer_heartbeat(
+                request, version, client_id, f"/{host}", now, self.topics.world(allowed)
+            ),
+        )
+
     # offsets
 
     def commit_offsets(self, request: OffsetCommitRequest, version: int) -> Awaitable[OffsetCommitResponse]:
         """Commit offsets of topics that exist; each topic carries its name and its id."""
         return self._submit(request.group_id, lambda shard, now: shard.commit_offsets(request, version, now))
 
-    async def commit_in_transaction(self, request: TxnOffsetCommitRequest, version: int) -> TxnOffsetCommitResponse:
-        """Commit offsets of partitions that exist in a producer's transaction: they count once that is committed."""
+    async def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, version: int, topic_ids: Mapping[str, Uuid] = NO_IDS
+    ) -> TxnOffsetCommitResponse:
+        """Commit offsets of partitions that exist in a producer's transaction: they count once that is committed.
+
+        topic_ids: of those topics, by name.
+        """
         partition = self.partition_for(request.group_id)
         self.shards.at(partition)
         if not request.group_id:
@@ -177,7 +194,9 @@ class GroupCoordinator:
         except ApiError as e:
             raise ApiError(response_error(e.code), e.message) from None
         runtime = self.shards.at(partition)
-        return await runtime.submit(lambda shard, now: shard.commit_in_transaction(request, now), guard=guard)
+        return await runtime.submit(
+            lambda shard, now: shard.commit_in_transaction(request, now, topic_ids), guard=guard
+        )
 
     def end_transaction(self, partition: int, marker: Marker) -> Awaitable[None]:
         """Write a transaction's marker to a partition of the offsets' topic; ApiError when it cannot be now."""
@@ -212,16 +231,39 @@ class GroupCoordinator:
                 described.append(DescribedGroup(group_id=group_id, error_code=e.code))
         return described
 
+    def describe_consumers(self, group_ids: Iterable[str]) -> list[DescribedConsumerGroup]:
+        """Describe groups of the consumer protocol; one whose shard is not here or not ready says so by its error."""
+        world = self.topics.world(lambda names: set())
+        described: list[DescribedConsumerGroup] = []
+        for group_id in group_ids:
+            if not group_id:
+                described.append(DescribedConsumerGroup(error_code=ErrorCode.INVALID_GROUP_ID))
+                continue
+            try:
+                image = self._shard(group_id).committed_image()
+                default = self.config.consumer.assignors[0]
+                described += consumer_describing.describe(image, [group_id], world, default)
+            except ApiError as e:
+                described.append(DescribedConsumerGroup(group_id=group_id, error_code=e.code))
+        return described
+
     def listed(self, states: Sequence[str], types: Sequence[str]) -> list[ListedGroup]:
         """List the groups of this node; raises COORDINATOR_LOAD_IN_PROGRESS while a shard loads."""
         return [group for image in self.shards.committed_images() for group in describing.listed(image, states, types)]
 
     def group_count(self, state: ClassicGroupState | None = None) -> int:
-        """Give the number of groups, of all or of those in a state."""
+        """Give the number of groups of the classic protocol, of all or of those in a state."""
         images = [shard.shard.image for shard in self.shards.by_partition.values()]
         if state is None:
             return sum(len(image.groups) for image in images)
         return sum(group.state is state for image in images for group in image.groups.values())
+
+    def consumer_group_count(self, state: ConsumerGroupState | None = None) -> int:
+        """Give the number of groups of the consumer protocol, of all or of those in a state."""
+        images = [shard.shard.image for shard in self.shards.by_partition.values()]
+        if state is None:
+            return sum(len(image.consumers) for image in images)
+        return sum(group.state is state for image in images for group in image.consumers.values())
 
     def offset_count(self) -> int:
         """Give the number of committed offsets."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from barnabas.core.groups.classic import ClassicGroupState
+from barnabas.core.groups.consumer.group import ConsumerGroupState
 from barnabas.model.metrics import Metrics, Rates, mbean
 from barnabas.server.coordinators.load_times import publish_load_times
 from barnabas.server.coordinators.runtime import ShardState
@@ -27,10 +29,22 @@ def publish_group_metrics(registry: Metrics, groups: GroupCoordinator) -> None:
     registry.gauge(
         mbean("kafka.server", type=COORDINATOR_METRICS, protocol="classic"), groups.group_count, "group-count"
     )
+    registry.gauge(
+        mbean("kafka.server", type=COORDINATOR_METRICS, protocol="consumer"),
+        groups.consumer_group_count,
+        "group-count",
+    )
+    counts_by_state: dict[str, Callable[[], int]] = {
+        state.value: partial(groups.consumer_group_count, state) for state in ConsumerGroupState
+    }
+    counts_by_state["Dead"] = lambda: 0  # a group that is gone is not counted, here as in Kafka
+    for named, count in counts_by_state.items():
+        registry.gauge(mbean("kafka.server", type=COORDINATOR_METRICS, state=named), count, "consumer-group-count")
     name = mbean("kafka.server", type=COORDINATOR_METRICS)
     tally = groups.tally
     counts: dict[str, Callable[[], int]] = {
         "group-completed-rebalance": lambda: tally.rebalances_completed,
+        "consumer-group-rebalance": lambda: tally.consumer_rebalances,
         "offset-commit": lambda: tally.offsets_committed,
         "offset-expiration": lambda: tally.offsets_expired,
         "offset-deletion": lambda: tally.offsets_deleted,

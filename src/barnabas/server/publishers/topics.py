@@ -35,6 +35,7 @@ class TopicPublisher:
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Take up the topics of a delta."""
+        self._groups.topics.publish(delta, image)
         for partition, left in self._replicas.publish(delta, image):
             coordinator = self._coordinators.get(partition.tp.topic)
             if coordinator is None:
