@@ -15,7 +15,7 @@ from barnabas.core.coordinators.shard import At
 from barnabas.core.coordinators.step import Now, Producer, Step, Turn
 from barnabas.core.groups import image as images
 from barnabas.core.groups import joining, offset_requests, records, syncing
-from barnabas.core.groups.classic import EMPTY, ClassicGroup
+from barnabas.core.groups.classic import EMPTY, PREPARING, ClassicGroup
 from barnabas.core.groups.config import GroupConfig
 from barnabas.core.groups.consumer import commits
 from barnabas.core.groups.consumer.coordinator import LEAVING, ConsumerGroups, checked
@@ -132,9 +132,10 @@ class GroupShard:
         match action:
             case ExpireMember(member_id=member_id):
                 self._rebalance.expire_member(turn, group, member_id)
-            case CompleteJoin():
+            # The join phase may have been that of a group of the same name whose first record was refused.
+            case CompleteJoin() if group.state is PREPARING:
                 self._rebalance.complete_join(turn, group)
-            case ExtendInitialJoin():
+            case ExtendInitialJoin() if group.state is PREPARING:
                 self._rebalance.extend_initial_join(turn, group, action)
             case ExpireSync():
                 self._rebalance.expire_sync(turn, group, action)
