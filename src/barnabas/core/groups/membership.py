@@ -160,6 +160,7 @@ class Membership:
         """
         migrating.check_upgrade(self._config, classic)
         upgraded = migrating.upgraded(classic, world)
+        self._progress.forget_group(upgraded.group)
         step = heartbeats.heartbeat(self._progress, upgraded.group, upgraded.records, request, who, world, now)
         turn = Turn(now)
         self._rebalance.send_away(turn, classic, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -219,7 +220,7 @@ class Membership:
         """Answer a Heartbeat; raises what is wrong with the member."""
         group, consumers = self._groups(request.group_id)
         if consumers is not None:
-            return Step(response=classic_members.heartbeat(self._progress, consumers, request, now))
+            return classic_members.heartbeat(self._progress, consumers, request, now)
         if group is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         turn = Turn(now)

@@ -53,7 +53,11 @@ def upgraded(group: ClassicGroup, world: World) -> Draft:
     draft = Draft(ConsumerGroup(group_id))
     draft.records.append(classic_records.group_tombstone(group_id))
     draft.write(*(records.member_metadata(group_id, one) for one in members))
-    draft.write(records.group_epoch(group_id, generation, subscribing.hash_of(draft.group, world)))
+    # What the leader left out, or had not dealt out yet, is assigned once the group finds that its topics are others.
+    # With Kafka nobody has it when a static member upgrades the group, for that changes no subscription.
+    all_dealt = owners.keys() >= _partitions(draft.group, world)
+    metadata_hash = subscribing.hash_of(draft.group, world) if all_dealt else 0
+    draft.write(records.group_epoch(group_id, generation, metadata_hash))
     draft.write(*(records.target(group_id, one.member_id, _target(one)) for one in members))
     draft.write(records.target_epoch(group_id, generation, 0))
     draft.write(*(records.current(group_id, one) for one in members))
@@ -88,6 +92,11 @@ def _consumer(group: ClassicGroup, member: Member, world: World) -> ConsumerMemb
         },
         classic=ClassicProtocols(member.session_timeout_ms, member.protocols),
     )
+
+
+def _partitions(group: ConsumerGroup, world: World) -> set[tuple[Uuid, int]]:
+    """Give all that the group's members read."""
+    return {(topic, p) for topic in world.ids_of(group.names) for p in range(world.partition_count(topic))}
 
 
 def _target(member: ConsumerMember) -> Target:

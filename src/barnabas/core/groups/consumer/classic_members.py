@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from barnabas.core.coordinators.step import Now
+from barnabas.core.coordinators.step import Now, Step
 from barnabas.core.groups import embedded, migrating
 from barnabas.core.groups.config import MigrationPolicy
 from barnabas.core.groups.consumer.checking import known_member, known_static_member
@@ -16,6 +16,7 @@ from barnabas.core.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from barnabas.core.groups.consumer.member import ClassicProtocols, ConsumerMember, MemberState
 from barnabas.core.groups.consumer.progress import Progress, replaced
 from barnabas.core.groups.consumer.replaying import Draft
+from barnabas.core.groups.consumer.world import NO_WORLD
 from barnabas.core.groups.joining import FIRST_VERSION_WITH_KNOWN_ID, Joining
 from barnabas.core.groups.rebalance import NO_MEMBER_ID
 from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
@@ -137,14 +138,26 @@ def sync(p: Progress, group: ConsumerGroup, request: SyncGroupRequest, now: Now)
     )
 
 
-def heartbeat(p: Progress, group: ConsumerGroup, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
+def heartbeat(p: Progress, group: ConsumerGroup, request: HeartbeatRequest, now: Now) -> Step[HeartbeatResponse]:
     """Note that a member lives, and tell it when to join again; raises what is wrong with it."""
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     p.heard_of(group.group_id, member, now)
-    if not group.must_rejoin(member):
-        return HeartbeatResponse()
+    draft = Draft(group)
+    if group.classic_members == len(group.members):
+        _tend(p, draft, now)
+    if not draft.group.must_rejoin(member):
+        return Step(tuple(draft.records), HeartbeatResponse())
     p.expect_join(group.group_id, member, now)
-    return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    return Step(tuple(draft.records), HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+
+
+def _tend(p: Progress, draft: Draft, now: Now) -> None:
+    """Do what heartbeats of the consumer protocol do for a group, as none come; with Kafka it waits for a JoinGroup."""
+    world = p.world()
+    if world is NO_WORLD:
+        return
+    p.look_at_topics(draft, world, changed=False)
+    p.aim(draft, world, now)
 
 
 def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:

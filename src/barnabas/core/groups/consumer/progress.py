@@ -84,18 +84,22 @@ class Progress:
 
         refresh: whether to resolve regular expressions that are due. Gives whether the member's subscription changed.
         """
-        group_id, epoch = draft.group.group_id, draft.group.epoch
         if said != found:
-            draft.write(records.member_metadata(group_id, said))
+            draft.write(records.member_metadata(draft.group.group_id, said))
         renamed = said.names != found.names
         changed = subscribing.change_regex(draft, found, said, world) or renamed
         if refresh:
             interval_ms = self.config.consumer.regex_refresh_interval_ms
             changed |= subscribing.refresh_regexes(draft, world, interval_ms, now.wall_ms)
+        self.look_at_topics(draft, world, changed=changed)
+        return renamed or (said.regex or "") != (found.regex or "")
+
+    def look_at_topics(self, draft: Draft, world: World, *, changed: bool) -> None:
+        """Begin an epoch when topics changed since the group last looked; in any case when subscriptions changed."""
+        epoch = draft.group.epoch
         if changed or self.seen.is_stale(draft.group, world):
             subscribing.begin_epoch(draft, world, changed=changed, seen=self.seen)
             self.tally.consumer_rebalances += draft.group.epoch - epoch
-        return renamed or (said.regex or "") != (found.regex or "")
 
     def aim(self, draft: Draft, world: World, now: Now) -> None:
         """Compute the target of the group's epoch, when there is none yet and it may be."""
