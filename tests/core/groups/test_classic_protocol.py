@@ -94,6 +94,18 @@ def test_impossible_joins_are_refused(how: dict[str, Any], want: ErrorCode) -> N
     assert Driver().join(**how).error is want
 
 
+def test_the_join_phase_of_a_group_that_was_refused_does_not_end_that_of_the_next() -> None:
+    d = Driver(hold=True)
+    before = d.shard.image
+    d.join(instance="i")
+    d.shard.image = before  # its first record did not get into the log
+    d.settle(E.NOT_COORDINATOR)
+    d.hold = False
+    assert d.join().error is E.MEMBER_ID_REQUIRED
+    d.advance(3_000)
+    assert state(d) is ClassicGroupState.EMPTY
+
+
 def test_an_unknown_member_is_told_so_by_a_group_that_exists() -> None:
     d = Driver()
     d.stable_group()

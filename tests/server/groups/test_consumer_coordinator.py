@@ -9,7 +9,6 @@ import pytest
 from barnabas.core.groups.config import ConsumerGroupConfig, GroupConfig
 from barnabas.core.groups.consumer.group import ConsumerGroupState
 from barnabas.core.metadata.image import MetadataImage
-from barnabas.model.uuid import Uuid
 from barnabas.server.groups.group_coordinator import GroupCoordinator
 from barnabas.server.groups.topics import GroupTopics
 from barnabas.wire.errors import ErrorCode
@@ -129,19 +128,19 @@ async def test_members_commit_in_transactions_what_they_have_had_since_their_epo
     assert (await beat(groups, epoch=FIRST, owned=[0])).member_epoch == SECOND
     await beat(groups, "b", SECOND)
 
-    async def answer(epoch: int, member: str = "a", ids: Mapping[str, Uuid] = IDS) -> ErrorCode:
-        asked = groups.commit_in_transaction(in_transaction(9, generation=epoch, member=member), 4, ids)
-        return await refusal(asked)
+    async def answer(epoch: int, member: str = "a") -> ErrorCode:
+        return await refusal(groups.commit_in_transaction(in_transaction(9, generation=epoch, member=member), 4))
 
     for epoch in (SECOND, FIRST):
         request = in_transaction(9, generation=epoch, member="a")
-        assert error_of(await groups.commit_in_transaction(request, 4, IDS)) == E.NONE
+        assert error_of(await groups.commit_in_transaction(request, 4)) == E.NONE
     assert await answer(FIRST - 1) is E.ILLEGAL_GENERATION, "it did not have the partition then"
     assert await answer(SECOND + 1) is E.ILLEGAL_GENERATION
-    assert await answer(FIRST, ids={}) is E.ILLEGAL_GENERATION, "the topic has gone"
     assert await answer(FIRST, "b") is E.ILLEGAL_GENERATION, "it is another's"
     assert await answer(SECOND, "who") is E.UNKNOWN_MEMBER_ID
-    assert error_of(await groups.commit_in_transaction(in_transaction(9), 4, IDS)) == E.NONE, "it names nobody"
+    assert error_of(await groups.commit_in_transaction(in_transaction(9), 4)) == E.NONE, "it names nobody"
+    groups.topics = GroupTopics(lambda: MetadataImage.EMPTY)
+    assert await answer(FIRST) is E.ILLEGAL_GENERATION, "the topic has gone"
     await groups.close()
 
 

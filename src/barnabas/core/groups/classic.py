@@ -2,7 +2,7 @@
 
 States: EMPTY (no members; offsets may remain), PREPARING_REBALANCE (members are joining),
 COMPLETING_REBALANCE (the leader computes the assignment), STABLE, DEAD (unloaded or deleted).
-`PREVIOUS_STATES` says which moves exist. Nothing here parks, times or stores: see `membership.py`.
+`PREVIOUS_STATES` says which moves exist. Nothing here parks, times or stores: see `rebalance.py`.
 """
 
 from __future__ import annotations

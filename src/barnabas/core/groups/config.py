@@ -23,6 +23,25 @@ class MigrationPolicy(Enum):
     DOWNGRADE = "downgrade"
     DISABLED = "disabled"
 
+    @classmethod
+    def parse(cls, name: str) -> MigrationPolicy:
+        """Give the policy of this name, in any case; ValueError names those that there are."""
+        try:
+            return cls(name.lower())
+        except ValueError:
+            known = ", ".join(policy.value for policy in cls)
+            raise ValueError(f"group.consumer.migration.policy is {name!r}: set one of {known}") from None
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether a classic group becomes a consumer group when a member of the consumer protocol joins it."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def downgrades(self) -> bool:
+        """Whether a consumer group becomes a classic one when its last member of the consumer protocol goes."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+
 
 @dataclass(frozen=True, slots=True)
 class Bounded:

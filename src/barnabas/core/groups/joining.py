@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from barnabas.core.coordinators.step import Now, Step, Turn
 from barnabas.core.groups import records
+from barnabas.core.groups.actions import ExpireMember, member_key
 from barnabas.core.groups.classic import (
     COMPLETING,
     DEAD,
@@ -22,10 +23,8 @@ from barnabas.core.groups.classic import (
 )
 from barnabas.core.groups.rebalance import (
     NO_MEMBER_ID,
-    ExpireMember,
     Rebalance,
     joined,
-    member_key,
     refused_join,
 )
 from barnabas.wire.errors import ApiError, ErrorCode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from barnabas.core.groups import records
 from barnabas.core.groups.classic import DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
@@ -17,7 +18,6 @@ from barnabas.wire.coordinator_records import CoordinatorRecord
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -45,18 +45,29 @@ from barnabas.wire.records.offset_commit_value import OffsetCommitValue
 Records = list[CoordinatorRecord]
 
 
+class _Committed(Protocol):
+    """What a client commits for a partition, in a transaction or not."""
+
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int
+    committed_metadata: str | None
+
+
 def commit(config: GroupConfig, request: OffsetCommitRequest, now_ms: int) -> tuple[Records, OffsetCommitResponse]:
     """Give the records of a commit that is allowed; topics carry names and ids (the zero id when unknown)."""
     made: Records = []
     topics = []
+    expires = request.retention_time_ms != -1
+    expire_ms = now_ms + request.retention_time_ms if expires else -1
+    version = records.OFFSET_COMMIT_WITH_EXPIRY_VERSION if expires else records.OFFSET_COMMIT_VERSION
     for topic in request.topics:
         answers = []
         for p in topic.partitions:
-            error = ErrorCode.NONE
-            if _java_length(p.committed_metadata or "") > config.offset_metadata_max_bytes:
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                made.append(_commit_record(request, topic.name, topic.topic_id, p, now_ms))
+            error = _refusal(config, p)
+            if error is ErrorCode.NONE:
+                value = _value(p, now_ms, expire_ms, topic.topic_id)
+                made.append(records.offset_commit(request.group_id, topic.name, p.partition_index, value, version))
             answers.append(OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=error))
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
     return made, OffsetCommitResponse(topics=topics)
@@ -68,41 +79,34 @@ def commit_in_transaction(
     """Give the records of a commit in a producer's transaction that is allowed; they name no topic ids."""
     made: Records = []
     topics = []
+    version = records.OFFSET_COMMIT_VERSION
     for topic in request.topics:
         answers = []
         for p in topic.partitions:
-            error = ErrorCode.NONE
-            if _java_length(p.committed_metadata or "") > config.offset_metadata_max_bytes:
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                value = OffsetCommitValue(
-                    offset=p.committed_offset,
-                    leader_epoch=p.committed_leader_epoch if p.committed_leader_epoch >= 0 else -1,
-                    metadata=p.committed_metadata or "",
-                    commit_timestamp=now_ms,
-                    expire_timestamp=-1,
-                )
-                version = records.OFFSET_COMMIT_VERSION
+            error = _refusal(config, p)
+            if error is ErrorCode.NONE:
+                value = _value(p, now_ms)
                 made.append(records.offset_commit(request.group_id, topic.name, p.partition_index, value, version))
             answers.append(TxnOffsetCommitResponsePartition(partition_index=p.partition_index, error_code=error))
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
     return made, TxnOffsetCommitResponse(topics=topics)
 
 
-def _commit_record(
-    request: OffsetCommitRequest, topic: str, topic_id: Uuid, p: OffsetCommitRequestPartition, now_ms: int
-) -> CoordinatorRecord:
-    expires = request.retention_time_ms != -1
-    value = OffsetCommitValue(
+def _refusal(config: GroupConfig, p: _Committed) -> ErrorCode:
+    """Give why a partition's offset is not taken, NONE when it is."""
+    too_large = _java_length(p.committed_metadata or "") > config.offset_metadata_max_bytes
+    return ErrorCode.OFFSET_METADATA_TOO_LARGE if too_large else ErrorCode.NONE
+
+
+def _value(p: _Committed, now_ms: int, expire_ms: int = -1, topic_id: Uuid = ZERO_UUID) -> OffsetCommitValue:
+    return OffsetCommitValue(
         offset=p.committed_offset,
-        leader_epoch=p.committed_leader_epoch if p.committed_leader_epoch >= 0 else -1,
+        leader_epoch=max(p.committed_leader_epoch, -1),
         metadata=p.committed_metadata or "",
         commit_timestamp=now_ms,
-        expire_timestamp=now_ms + request.retention_time_ms if expires else -1,
+        expire_timestamp=expire_ms,
         topic_id=topic_id,
     )
-    version = records.OFFSET_COMMIT_WITH_EXPIRY_VERSION if expires else records.OFFSET_COMMIT_VERSION
-    return records.offset_commit(request.group_id, topic, p.partition_index, value, version)
 
 
 def _java_length(text: str) -> int:

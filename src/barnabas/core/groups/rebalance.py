@@ -14,6 +14,16 @@ from typing import Final
 from barnabas.core.coordinators.deadlines import Deadlines
 from barnabas.core.coordinators.step import Now, Step, Turn
 from barnabas.core.groups import records
+from barnabas.core.groups.actions import (
+    Action,
+    CompleteJoin,
+    ExpireMember,
+    ExpireSync,
+    ExtendInitialJoin,
+    join_key,
+    member_key,
+    sync_key,
+)
 from barnabas.core.groups.classic import (
     COMPLETING,
     DEAD,
@@ -32,78 +42,6 @@ from barnabas.wire.messages.sync_group import SyncGroupResponse
 
 NO_MEMBER_ID: Final = ""
 """What a member says that has no id yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExpireMember:
-    """A member, or the holder of a pending id, was not heard of in time."""
-
-    group_id: str
-    member_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class CompleteJoin:
-    """The join phase has lasted long enough."""
-
-    group_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExtendInitialJoin:
-    """The first join phase of a group: wait a little more while new members come (KIP-134)."""
-
-    group_id: str
-    delay_ms: int
-    remaining_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class ExpireSync:
-    """Members were told to send SyncGroup and some did not."""
-
-    group_id: str
-    generation: int
-
-
-@dataclass(frozen=True, slots=True)
-class CleanUp:
-    """Look for expired offsets and groups that nobody needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExpireConsumer:
-    """A member of the consumer protocol was not heard of in time."""
-
-    group_id: str
-    member_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExpireRevocation:
-    """A member of the consumer protocol did not give up in time what was taken from it; epoch: its own then."""
-
-    group_id: str
-    member_id: str
-    epoch: int
-
-
-Action = ExpireMember | CompleteJoin | ExtendInitialJoin | ExpireSync | CleanUp | ExpireConsumer | ExpireRevocation
-
-
-def member_key(group_id: str, member_id: str) -> tuple[str, ...]:
-    """Name a member's session deadline."""
-    return ("heartbeat", group_id, member_id)
-
-
-def join_key(group_id: str) -> tuple[str, ...]:
-    """Name the deadline of a group's join phase."""
-    return ("join", group_id)
-
-
-def sync_key(group_id: str) -> tuple[str, ...]:
-    """Name the deadline of a group's sync phase."""
-    return ("sync", group_id)
 
 
 def refused_join(member_id: str, error: ErrorCode) -> JoinGroupResponse:
@@ -350,12 +288,16 @@ class Rebalance:
         if len(group.members) > self.config.max_size:
             self.prepare(turn, group)
 
-    def unload(self, turn: Turn, group: ClassicGroup) -> None:
-        """Send everybody away who waits: another coordinator has the group now."""
+    def send_away(self, turn: Turn, group: ClassicGroup, error: ErrorCode) -> None:
+        """Answer everybody who waits that this is over."""
         for member in group.members.values():
             join, sync = group.take_join(member), group.take_sync(member)
             if join is not None:
-                turn.reply(join, refused_join(member.member_id, ErrorCode.NOT_COORDINATOR))
+                turn.reply(join, refused_join(member.member_id, error))
             if sync is not None:
-                turn.reply(sync, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+                turn.reply(sync, SyncGroupResponse(error_code=error))
+
+    def unload(self, turn: Turn, group: ClassicGroup) -> None:
+        """Let go of a group that another coordinator has now."""
+        self.send_away(turn, group, ErrorCode.NOT_COORDINATOR)
         group.transition_to(DEAD, turn.now.wall_ms)

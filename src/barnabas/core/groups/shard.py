@@ -7,38 +7,26 @@ do not get into the log, the shell puts the earlier image back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from barnabas.core.coordinators.deadlines import Deadlines
 from barnabas.core.coordinators.shard import At
 from barnabas.core.coordinators.step import Now, Producer, Step, Turn
 from barnabas.core.groups import image as images
-from barnabas.core.groups import joining, offset_requests, records, syncing
-from barnabas.core.groups.classic import EMPTY, ClassicGroup
+from barnabas.core.groups import offset_requests
+from barnabas.core.groups.actions import Action, CleanUp, ExpireClassic, ExpireConsumer, ExpireRevocation
+from barnabas.core.groups.classic import ClassicGroup
 from barnabas.core.groups.config import GroupConfig
-from barnabas.core.groups.consumer import commits
-from barnabas.core.groups.consumer.coordinator import LEAVING, ConsumerGroups, checked
 from barnabas.core.groups.consumer.group import ConsumerGroup
-from barnabas.core.groups.consumer.world import World
+from barnabas.core.groups.consumer.world import NO_WORLD, World
 from barnabas.core.groups.image import REPLAYS, ShardImage
 from barnabas.core.groups.joining import Joining
-from barnabas.core.groups.rebalance import (
-    NO_MEMBER_ID,
-    Action,
-    CleanUp,
-    CompleteJoin,
-    ExpireConsumer,
-    ExpireMember,
-    ExpireRevocation,
-    ExpireSync,
-    ExtendInitialJoin,
-    Rebalance,
-    refused_join,
-)
+from barnabas.core.groups.membership import Membership
+from barnabas.core.groups.rebalance import refused_join
 from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import NewUuid
-from barnabas.model.uuid import ZERO_UUID, Uuid
+from barnabas.model.uuid import Uuid
 from barnabas.wire.coordinator_records import CoordinatorRecord
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.consumer_group_heartbeat import (
@@ -47,7 +35,7 @@ from barnabas.wire.messages.consumer_group_heartbeat import (
 )
 from barnabas.wire.messages.delete_groups import DeletableGroupResult
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
@@ -55,20 +43,32 @@ from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 _CLEAN_UP_KEY: Final = ("clean-up",)
-NO_IDS: Final[Mapping[str, Uuid]] = {}
+
+
+def _nobody_says() -> World:
+    return NO_WORLD
 
 
 class GroupShard:
     """The groups of one partition. next_deadline_ms is on the monotonic clock."""
 
-    def __init__(self, config: GroupConfig, new_uuid: NewUuid, tally: Tally | None = None) -> None:
-        """tally: where to count, the shard's own unless it is shared."""
+    def __init__(
+        self,
+        config: GroupConfig,
+        new_uuid: NewUuid,
+        tally: Tally | None = None,
+        topics: Callable[[], World] = _nobody_says,
+    ) -> None:
+        """tally: where to count, the shard's own unless it is shared.
+
+        topics: gives the topics as they are now, for members of the classic protocol in consumer groups. Without it
+        the shard goes by what the last ConsumerGroupHeartbeat told, and until there is one they have to wait.
+        """
         self.config = config
         self.tally = tally or Tally()
         self.image = ShardImage()
         self._deadlines: Deadlines[Action] = Deadlines()
-        self._rebalance = Rebalance(config, self._deadlines, new_uuid, self.tally)
-        self._consumers = ConsumerGroups(config, self._deadlines, new_uuid, self.tally)
+        self._members = Membership(self, config, self._deadlines, new_uuid, self.tally, topics)
 
     # the log
 
@@ -86,20 +86,15 @@ class GroupShard:
     def loaded(self, now: Now) -> Step[None]:
         """Begin to serve: expect the members that the log names, and plan the first clean-up."""
         turn = Turn(now)
-        for _, group in sorted(self.image.groups.items()):
-            self._rebalance.loaded(turn, group)
-        for consumers in self.image.consumers.values():
-            self._consumers.loaded(consumers, now)
+        self._members.loaded(turn)
         self._plan_clean_up(now)
         return turn.step()
 
     def unload(self, now: Now) -> Step[None]:
         """Stop serving: everybody who waits is sent away."""
         turn = Turn(now)
-        for _, group in sorted(self.image.groups.items()):
-            self._rebalance.unload(turn, group)
+        self._members.unload(turn)
         self._deadlines.clear()
-        self._consumers.clear()
         self.image = ShardImage()
         return turn.step()
 
@@ -120,25 +115,9 @@ class GroupShard:
             return None
         if isinstance(action, CleanUp):
             return self._clean_up(now)
-        if isinstance(action, ExpireConsumer | ExpireRevocation):
-            consumers = self.image.consumers.get(action.group_id)
-            return Step() if consumers is None else self._consumers.expire(consumers, action, now)
-        turn = Turn(now)
-        group = self.image.groups.get(action.group_id)
-        if group is not None:
-            self._act(turn, group, action)
-        return turn.step()
-
-    def _act(self, turn: Turn, group: ClassicGroup, action: Action) -> None:
-        match action:
-            case ExpireMember(member_id=member_id):
-                self._rebalance.expire_member(turn, group, member_id)
-            case CompleteJoin():
-                self._rebalance.complete_join(turn, group)
-            case ExtendInitialJoin():
-                self._rebalance.extend_initial_join(turn, group, action)
-            case ExpireSync():
-                self._rebalance.expire_sync(turn, group, action)
+        if isinstance(action, ExpireConsumer | ExpireRevocation | ExpireClassic):
+            return self._members.expire(action, now)
+        return self._members.act(action, now)
 
     def _plan_clean_up(self, now: Now) -> None:
         self._deadlines.schedule(
@@ -154,17 +133,9 @@ class GroupShard:
             self.tally.offsets_expired += len(tombstones)
             if all_gone and offset_requests.is_empty(group):
                 made += offset_requests.tombstones(group)
-                self._forget(group.group_id)
+                self._members.forget(group.group_id)
         self._plan_clean_up(now)
         return Step(tuple(made), atomic=False)
-
-    def _forget(self, group_id: str) -> None:
-        """End what waits for a group that goes."""
-        group, consumers = self.image.groups.get(group_id), self.image.consumers.get(group_id)
-        if group is not None:
-            self._rebalance.forget_group(group)
-        if consumers is not None:
-            self._consumers.forget_group(consumers)
 
     # members of the consumer protocol
 
@@ -181,25 +152,7 @@ class GroupShard:
 
         client_host: as Kafka shows it, a slash and the address. world: the topics, and the patterns of the principal.
         """
-        checked(self.config, request, version)
-        self._consumers.world = world
-        group_id = request.group_id
-        group, classic = self.image.consumers.get(group_id), self.image.groups.get(group_id)
-        if request.member_epoch in LEAVING:
-            if group is None:
-                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-            return self._consumers.leave(group, request)
-        before: tuple[CoordinatorRecord, ...] = ()
-        if group is None:
-            if request.member_epoch != 0 or (classic is not None and classic.state is not EMPTY):
-                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-            group = ConsumerGroup(group_id)
-            if classic is not None:
-                before = tuple(offset_requests.tombstones(classic))
-        step = self._consumers.heartbeat(group, before, request, (client_id, client_host), now)
-        if classic is not None:
-            self._rebalance.forget_group(classic)
-        return step
+        return self._members.consumer_heartbeat(request, version, (client_id, client_host), now, world)
 
     # members of the classic protocol
 
@@ -211,33 +164,7 @@ class GroupShard:
         config = self.config
         if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
             return self._refuse_join(asked, ErrorCode.INVALID_SESSION_TIMEOUT, now)
-        group = self.image.groups.get(request.group_id)
-        consumers = self.image.consumers.get(request.group_id)
-        if consumers is not None and not consumers.is_empty:
-            return self._refuse_join(asked, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, now)
-        if group is None and request.member_id != NO_MEMBER_ID:
-            return self._refuse_join(asked, ErrorCode.UNKNOWN_MEMBER_ID, now)
-        turn = Turn(now)
-        if group is not None:
-            joining.join(self._rebalance, turn, group, asked)
-            return turn.step()
-        if consumers is not None:
-            self._forget(request.group_id)
-            turn.records += offset_requests.tombstones(consumers)
-        group = ClassicGroup(request.group_id, now.wall_ms)
-        self.image = self.image.with_group(group)
-        ended = len(turn.records)
-        joining.join(self._rebalance, turn, group, asked)
-        if len(turn.records) == ended:
-
-            def stored(error: ErrorCode, then_at: Now) -> Step[None]:
-                then = Turn(then_at)
-                if error is not ErrorCode.NONE:
-                    then.reply(asked.waiter, refused_join("", error))
-                return then.step()
-
-            turn.store(records.new_group(group), stored)
-        return turn.step()
+        return self._members.join(asked, now)
 
     def _refuse_join(self, asked: Joining, error: ErrorCode, now: Now) -> Step[None]:
         turn = Turn(now)
@@ -246,84 +173,34 @@ class GroupShard:
 
     def sync(self, request: SyncGroupRequest, waiter: object, now: Now) -> Step[None]:
         """Answer or park a SyncGroup."""
+        if request.group_id:
+            return self._members.sync(request, waiter, now)
         turn = Turn(now)
-        group = self.image.groups.get(request.group_id)
-        if not request.group_id:
-            turn.reply(waiter, SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
-        elif group is None:
-            turn.reply(waiter, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-        else:
-            syncing.sync(self._rebalance, turn, group, request, waiter)
+        turn.reply(waiter, SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
         return turn.step()
 
     def heartbeat(self, request: HeartbeatRequest, now: Now) -> Step[HeartbeatResponse]:
         """Answer a Heartbeat; raises what is wrong with the member."""
         _require_id(request.group_id)
-        group = self.image.groups.get(request.group_id)
-        if group is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-        turn = Turn(now)
-        return turn.step(syncing.heartbeat(self._rebalance, turn, group, request))
+        return self._members.heartbeat(request, now)
 
     def leave(self, request: LeaveGroupRequest, now: Now) -> Step[LeaveGroupResponse]:
         """Let members go; old versions' single member stands in `members` as well."""
         _require_id(request.group_id)
-        group, consumers = self.image.groups.get(request.group_id), self.image.consumers.get(request.group_id)
-        if consumers is not None:
-            return self._consumers.remove(consumers, request)
-        if group is None:
-            unknown = [
-                MemberResponse(
-                    member_id=who.member_id,
-                    group_instance_id=who.group_instance_id,
-                    error_code=ErrorCode.UNKNOWN_MEMBER_ID,
-                )
-                for who in request.members
-            ]
-            return Step(response=LeaveGroupResponse(members=unknown))
-        turn = Turn(now)
-        return turn.step(syncing.leave(self._rebalance, turn, group, request))
+        return self._members.leave(request, now)
 
     # offsets
 
     def commit_offsets(self, request: OffsetCommitRequest, version: int, now: Now) -> Step[OffsetCommitResponse]:
         """Commit offsets; raises what keeps this member from it. Without a generation, no group is needed."""
-        group = self.image.groups.get(request.group_id)
-        generation = request.generation_id_or_member_epoch
-        if group is not None:
-            syncing.check_commit(group, request.member_id, request.group_instance_id, generation)
-            member = group.members.get(request.member_id)
-            if member is not None and offset_requests.extends_session(group):
-                self._rebalance.heard_of(Turn(now), group, member)
-        elif (consumers := self.image.consumers.get(request.group_id)) is not None:
-            places = ((t.topic_id, p.partition_index) for t in request.topics for p in t.partitions)
-            commits.check_commit(consumers, request.member_id, generation, version, places)
-        elif generation >= 0:
-            # Only since v9 do clients know what GROUP_ID_NOT_FOUND means here.
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION)
+        self._members.check_commit(request, version, now)
         made, response = offset_requests.commit(self.config, request, now.wall_ms)
         self.tally.offsets_committed += len(made)
         return Step(tuple(made), response)
 
-    def commit_in_transaction(
-        self, request: TxnOffsetCommitRequest, now: Now, topic_ids: Mapping[str, Uuid] = NO_IDS
-    ) -> Step[TxnOffsetCommitResponse]:
-        """Commit offsets that count once the producer's transaction does; raises what keeps this member from it.
-
-        topic_ids: of the topics that it names, by name.
-        """
-        group = self.image.groups.get(request.group_id)
-        if group is not None:
-            who, generation = request.member_id, request.generation_id
-            syncing.check_commit(group, who, request.group_instance_id, generation, in_transaction=True)
-        elif (consumers := self.image.consumers.get(request.group_id)) is not None:
-            who, instance_id = request.member_id, request.group_instance_id
-            places = (
-                (topic_ids.get(t.name, ZERO_UUID), p.partition_index) for t in request.topics for p in t.partitions
-            )
-            commits.check_transactional_commit(consumers, who, instance_id, request.generation_id, places)
-        elif request.generation_id >= 0:
-            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+    def commit_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> Step[TxnOffsetCommitResponse]:
+        """Commit offsets that count once the producer's transaction does; raises what keeps this member from it."""
+        self._members.check_transactional_commit(request)
         made, response = offset_requests.commit_in_transaction(self.config, request, now.wall_ms)
         self.tally.offsets_committed += len(made)
         return Step(tuple(made), response, producer=Producer(request.producer_id, request.producer_epoch))
@@ -350,7 +227,7 @@ class GroupShard:
             except ApiError as e:
                 error = e.code
             else:
-                self._forget(group_id)
+                self._members.forget(group_id)
             results.append(DeletableGroupResult(group_id=group_id, error_code=error))
         return Step(tuple(made), results)
 

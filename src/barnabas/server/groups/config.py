@@ -48,7 +48,7 @@ def group_config(values: Mapping[str, Any], overrides: Overrides) -> GroupConfig
             assignment_interval_ms=_bounded(values, CONSUMER_ASSIGNMENT_INTERVAL_MS),
             max_size=values["group.consumer.max.size"],
             assignors=tuple(ASSIGNORS[name] for name in values["group.consumer.assignors"]),
-            migration_policy=MigrationPolicy(values["group.consumer.migration.policy"].lower()),
+            migration_policy=MigrationPolicy.parse(values["group.consumer.migration.policy"]),
             regex_refresh_interval_ms=values["group.consumer.regex.refresh.interval.ms"],
             overrides=overrides,
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -14,13 +14,14 @@ from barnabas.core.groups import describing, offset_requests
 from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.core.groups.config import GroupConfig
 from barnabas.core.groups.consumer import describing as consumer_describing
-from barnabas.core.groups.consumer.coordinator import checked
+from barnabas.core.groups.consumer.checking import check_request
 from barnabas.core.groups.consumer.group import ConsumerGroupState
+from barnabas.core.groups.consumer.world import World
 from barnabas.core.groups.errors import response_error
 from barnabas.core.groups.image import ShardImage
 from barnabas.core.groups.joining import Joining
 from barnabas.core.groups.partitioning import partition_for
-from barnabas.core.groups.shard import NO_IDS, GroupShard
+from barnabas.core.groups.shard import GroupShard
 from barnabas.core.groups.tally import Tally
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.model.ports import Clock, NewUuid
@@ -29,7 +30,7 @@ from barnabas.model.uuid import Uuid
 from barnabas.server.coordinators.coordinator_log import CoordinatorLog
 from barnabas.server.coordinators.runtime import Ask, Kind, LogSettings, Marker, ShardRuntime
 from barnabas.server.coordinators.shards import Shards
-from barnabas.server.groups.topics import Allowed, GroupTopics
+from barnabas.server.groups.topics import Allowed, GroupTopics, nobodys
 from barnabas.storage.producer_verification import VerificationGuard
 from barnabas.wire.coordinator_records import decode_group_record
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -94,11 +95,14 @@ class GroupCoordinator:
         self.shards: Shards[GroupShard, ShardImage] = Shards(
             Kind("groups", "kafka.coordinator.group", decode_group_record, response_error),
             OFFSETS_TOPIC,
-            lambda _: GroupShard(config, new_uuid, self.tally),
+            lambda _: GroupShard(config, new_uuid, self.tally, self._world),
             clock=clock,
             open_log=open_log,
             settings=settings or LogSettings(),
         )
+
+    def _world(self) -> World:
+        return self.topics.world(nobodys)
 
     # leadership
 
@@ -162,7 +166,7 @@ class GroupCoordinator:
         self, request: ConsumerGroupHeartbeatRequest, version: int, client_id: str, host: str, allowed: Allowed
     ) -> Awaitable[ConsumerGroupHeartbeatResponse]:
         """Answer ConsumerGroupHeartbeat (KIP-848). allowed: gives which topics the member may describe."""
-        checked(self.config, request, version)
+        check_request(request, version, self.config.consumer.assignors)
         return self._submit(
             request.group_id,
             lambda shard, now: shard.consumer_heartbeat(
@@ -176,13 +180,8 @@ class GroupCoordinator:
         """Commit offsets of topics that exist; each topic carries its name and its id."""
         return self._submit(request.group_id, lambda shard, now: shard.commit_offsets(request, version, now))
 
-    async def commit_in_transaction(
-        self, request: TxnOffsetCommitRequest, version: int, topic_ids: Mapping[str, Uuid] = NO_IDS
-    ) -> TxnOffsetCommitResponse:
-        """Commit offsets of partitions that exist in a producer's transaction: they count once that is committed.
-
-        topic_ids: of those topics, by name.
-        """
+    async def commit_in_transaction(self, request: TxnOffsetCommitRequest, version: int) -> TxnOffsetCommitResponse:
+        """Commit offsets of partitions that exist in a producer's transaction: they count once that is committed."""
         partition = self.partition_for(request.group_id)
         self.shards.at(partition)
         if not request.group_id:
@@ -194,9 +193,7 @@ class GroupCoordinator:
         except ApiError as e:
             raise ApiError(response_error(e.code), e.message) from None
         runtime = self.shards.at(partition)
-        return await runtime.submit(
-            lambda shard, now: shard.commit_in_transaction(request, now, topic_ids), guard=guard
-        )
+        return await runtime.submit(lambda shard, now: shard.commit_in_transaction(request, now), guard=guard)
 
     def end_transaction(self, partition: int, marker: Marker) -> Awaitable[None]:
         """Write a transaction's marker to a partition of the offsets' topic; ApiError when it cannot be now."""
@@ -233,7 +230,7 @@ class GroupCoordinator:
 
     def describe_consumers(self, group_ids: Iterable[str]) -> list[DescribedConsumerGroup]:
         """Describe groups of the consumer protocol; one whose shard is not here or not ready says so by its error."""
-        world = self.topics.world(lambda names: set())
+        world = self._world()
         described: list[DescribedConsumerGroup] = []
         for group_id in group_ids:
             if not group_id:

@@ -23,6 +23,12 @@ Allowed = Callable[[Iterable[str]], set[str]]
 """Gives those of some topics that the one who asks may describe."""
 _PATTERNS_KEPT: Final = 256
 
+
+def nobodys(names: Iterable[str]) -> set[str]:
+    """Give nothing: of a world that is not asked for patterns."""
+    return set()
+
+
 _compiled: Final = lru_cache(_PATTERNS_KEPT)(TopicRegex)
 
 

@@ -46,9 +46,8 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: RequestContext
     if not wanted:
         return TxnOffsetCommitResponse(topics=refused)
     request.topics = wanted
-    ids = {t.name: image.topics.by_name[t.name].id for t in wanted}
     try:
-        response = await ctx.node.groups.commit_in_transaction(request, ctx.version, ids)
+        response = await ctx.node.groups.commit_in_transaction(request, ctx.version)
     except ApiError as e:
         code = e.code
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.version < KNOWS_LOADING_FROM:

@@ -67,6 +67,9 @@ class Cluster:
         self.version += 1
         del self.topics[name]
 
+    def counts(self) -> dict[str, int]:
+        return {name: len(topic.racks) for name, topic in self.topics.items()}
+
     def world(self) -> World:
         topics = list(self.topics.values())
         return World.of(topics, self.version, self.new_topics_version, Patterns(list(self.topics), self.denied))

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from immutables import Map
 
-from barnabas.core.groups.consumer.member import LEAVE_EPOCH, ConsumerMember, Owned, Target
+from barnabas.core.groups.consumer.member import LEAVE_EPOCH, ConsumerMember, MemberState, Owned, Target
 from barnabas.model.uuid import Uuid
 
 K = TypeVar("K")
@@ -46,8 +46,9 @@ class ConsumerGroup:
     """All that the log says of a group, and counts kept beside it so that no request walks over all members.
 
     partition_epochs: the epoch of the member that has the partition, or has yet to give it up.
-    names, regexes, assignors: how many members ask for each. has_topics_record: coordinators before 4.1 described the
-    topics in a record of their own, which has to go.
+    names, regexes, assignors: how many members ask for each. classic_protocols: how many of the members that speak the
+    classic protocol can do each of its assignors; classic_members: how many these are.
+    has_topics_record: coordinators before 4.1 described the topics in a record of their own, which has to go.
     """
 
     group_id: str
@@ -63,6 +64,7 @@ class ConsumerGroup:
     names: Map[str, int] = field(default_factory=Map)
     regexes: Map[str, int] = field(default_factory=Map)
     assignors: Map[str, int] = field(default_factory=Map)
+    classic_protocols: Map[str, int] = field(default_factory=Map)
     classic_members: int = 0
     has_topics_record: bool = False
 
@@ -119,6 +121,27 @@ class ConsumerGroup:
         """Give the assignor that most members ask for; of several the first by name."""
         return min(self.assignors.items(), key=lambda one: (-one[1], one[0]))[0] if self.assignors else default
 
+    # members of the classic protocol
+
+    def supports_classic(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether one who can do these of the classic protocol can be a member beside those who speak it."""
+        if protocol_type != PROTOCOL_TYPE:
+            return False
+        return any(self.classic_protocols.get(name, 0) == self.classic_members for name in names)
+
+    def must_rejoin(self, member: ConsumerMember) -> bool:
+        """Whether a classic member has to send JoinGroup: for a new target, to give up, or to take what is free now."""
+        if member.epoch < self.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
+            return True
+        return member.state is MemberState.UNRELEASED_PARTITIONS and not self._waits_for_others(member)
+
+    def _waits_for_others(self, member: ConsumerMember) -> bool:
+        return any(
+            self.partition_epoch(topic, partition) != FREE
+            for topic, wanted in self.target.get(member.member_id, {}).items()
+            for partition in wanted - member.assigned.get(topic, {}).keys()
+        )
+
     # replay
 
     def with_member(self, member: ConsumerMember) -> ConsumerGroup:
@@ -167,10 +190,15 @@ class ConsumerGroup:
                 _one(old.server_assignor if old else None),
                 _one(new.server_assignor if new else None),
             ),
+            classic_protocols=_recounted(self.classic_protocols, _classic_names(old), _classic_names(new)),
             classic_members=self.classic_members
             + (new is not None and new.uses_classic)
             - (old is not None and old.uses_classic),
         )
+
+
+def _classic_names(member: ConsumerMember | None) -> Iterable[str]:
+    return () if member is None or member.classic is None else (name for name, _ in member.classic.protocols)
 
 
 def _one(value: str | None) -> tuple[str, ...]:
