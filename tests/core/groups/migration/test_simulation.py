@@ -18,23 +18,26 @@ import pytest
 
 from barnabas.core.coordinators.shard import At
 from barnabas.core.coordinators.step import Step
+from barnabas.core.groups import embedded, migrating
 from barnabas.core.groups.classic import ClassicGroup, ClassicGroupState
 from barnabas.core.groups.config import ConsumerGroupConfig, GroupConfig
-from barnabas.core.groups.consumer.group import ConsumerGroup, ConsumerGroupState
+from barnabas.core.groups.consumer.group import FREE, ConsumerGroup, ConsumerGroupState
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.records.group_metadata_key import GroupMetadataKey
 from tests.core.groups.consumer.driving import Consumer, listed
 from tests.core.groups.consumer.test_simulation import owned
 from tests.core.groups.driving import WALL_START_MS, Parked
+from tests.core.groups.migration import driving
 from tests.core.groups.migration.driving import Classic, MigrationDriver
 
 E = ErrorCode
+READ_ASSIGNMENT = embedded.read_assignment
 GROUPS = ("g", "h")
 TOPICS = (["t0", "t1"], ["t0", "t1"], ["t1", "t2"], ["t2", "absent"])
 
 
 class Life(MigrationDriver):
-    """Two groups of up to four consumers each. odds: how often the log refuses, and answers get lost."""
+    """Two groups of up to four consumers each."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
@@ -46,6 +49,7 @@ class Life(MigrationDriver):
         self.kinds: dict[str, bool] = {}
         self.sure: dict[Classic, tuple[int, str]] = {}
         self.cooperative = self.rng.random() < 0.5
+        self.classic_share = self.rng.choice((0.3, 0.6, 0.9))
         config = GroupConfig(initial_rebalance_delay_ms=500, max_size=6, consumer=ConsumerGroupConfig(max_size=6))
         super().__init__(config)
         self.shadow = self.new_shard()
@@ -54,11 +58,11 @@ class Life(MigrationDriver):
             self.cluster.create(name, self.rng.randint(1, 4))
         self.clients = [self.fresh(GROUPS[n % 2], f"i{n}" if n % 4 < 2 else None) for n in range(8)]
 
-    def fresh(self, group: str, instance: str | None, *, classic: bool | None = None) -> Consumer | Classic:
+    def fresh(self, group: str, instance: str | None) -> Consumer | Classic:
         self.born += 1
         # A stable classic group takes a static member back whatever it reads now: so each reads the same always.
         topics = list(self.rng.choice(TOPICS) if instance is None else TOPICS[int(instance[1:]) % len(TOPICS)])
-        if self.rng.random() < 0.5 if classic is None else classic:
+        if self.rng.random() < self.classic_share:
             return Classic(group, instance, topics, self.cooperative)
         return Consumer(f"m{self.born}", group, instance, topics)
 
@@ -70,7 +74,7 @@ class Life(MigrationDriver):
             self.shard.image = self.durable
             self.dirty.update(r.key.group for r in step.records if isinstance(r.key, GroupMetadataKey))
             if step.resume is not None:
-                super().carry(step.resume(E.NOT_COORDINATOR, self.now))
+                self.release(step.resume(E.NOT_COORDINATOR, self.now))
             raise ApiError(E.NOT_COORDINATOR)
         for record in step.records:
             at = At(len(self.log), now_ms=self.now.wall_ms)
@@ -149,9 +153,9 @@ class Life(MigrationDriver):
         else:
             assert code in (E.NOT_COORDINATOR, E.UNRELEASED_INSTANCE_ID, E.GROUP_MAX_SIZE_REACHED), code
 
-    def again(self, client: Consumer | Classic, *, classic: bool | None = None) -> None:
+    def again(self, client: Consumer | Classic) -> None:
         """Put a new process in the place of one that is gone; it may speak the other protocol."""
-        new = self.fresh(client.group, client.instance, classic=classic)
+        new = self.fresh(client.group, client.instance)
         self.clients[self.clients.index(client)] = new
 
     def go(self, client: Consumer | Classic) -> None:
@@ -247,6 +251,17 @@ class Life(MigrationDriver):
                 assert client.epoch == 0 or client.held <= owned(member)
             elif self.sure.get(client) == (member.epoch, member.member_id):
                 assert client.held <= self.places(owned(member))
+        if not self.cooperative:
+            self.check_nobody_shares(group)
+
+    def check_nobody_shares(self, group: ConsumerGroup) -> None:
+        """See that members that think they are some hold nothing in common.
+
+        Cooperative ones may: a classic group forgets what they keep when its leader's work is void, with Kafka too.
+        """
+        members = [c for c in self.clients if c.group == group.group_id and c.member_id in group.members]
+        held = Counter(place for c in members for place in self.holding(c, at_most=True))
+        assert not held or max(held.values()) == 1
 
     def check_classic(self, group: ClassicGroup) -> None:
         assert group.awaiting_join_count == sum(m.awaiting_join is not None for m in group.members.values())
@@ -262,10 +277,21 @@ class Life(MigrationDriver):
             self.advance(1_000)
             for client in self.clients:
                 self.catch_up(client)
+                self.remind(client)
                 self.act(client)
                 self.check()
         for group_id in GROUPS:
             self.check_rest(group_id)
+
+    def remind(self, client: Consumer | Classic) -> None:
+        """Have a leader that has dealt nothing look at the topics.
+
+        One that was not told that it leads (after a downgrade without a rebalance), or was told to skip its work
+        (KIP-814), never hears of what changed before: with Kafka neither.
+        """
+        group = self.shard.image.groups.get(client.group)
+        if isinstance(client, Classic) and client.dealt is None and group is not None:
+            client.dealt = {} if group.leader == client.member_id else None
 
     def check_rest(self, group_id: str) -> None:
         living = [c for c in self.clients if c.group == group_id]
@@ -283,8 +309,11 @@ class Life(MigrationDriver):
             topics = client.topics if isinstance(client, Classic) else client.names or []
             assert {t for t, _ in self.holding(client)} <= set(topics)
 
-    def holding(self, client: Consumer | Classic) -> set[tuple[str, int]]:
-        return set(client.held) if isinstance(client, Classic) else self.places(client.held)
+    def holding(self, client: Consumer | Classic, *, at_most: bool = False) -> set[tuple[str, int]]:
+        """Give what the client holds; at_most: with what it is about to take."""
+        if isinstance(client, Classic):
+            return set(client.held)
+        return self.places(client.held | client.wanted if at_most else client.held)
 
 
 def described(group: ClassicGroup) -> tuple[object, ...]:
@@ -311,6 +340,39 @@ def test_groups_move_both_ways_with_members_in_them() -> None:
         moves += life.moves
     assert moves["up"] > 3
     assert moves["down"] > 3
+
+
+def test_forgetting_what_classic_members_have_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "read_assignment", lambda data: embedded.Assignment({}, b""))
+    monkeypatch.setattr(driving, "read_assignment", READ_ASSIGNMENT)
+    assert mistakes_found()
+
+
+def test_giving_away_what_is_not_released_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConsumerGroup, "partition_epoch", lambda *_: FREE)
+    assert mistakes_found()
+
+
+def test_a_group_that_does_not_move_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrating, "may_downgrade", lambda *_: False)
+    assert mistakes_found()
+
+
+def test_classic_members_that_are_not_told_to_join_again_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConsumerGroup, "must_rejoin", lambda *_: False)
+    assert mistakes_found()
+
+
+def mistakes_found() -> bool:
+    for seed in range(6):
+        life = Life(seed)
+        try:
+            for _ in range(300):
+                life.event()
+            life.come_to_rest()
+        except AssertionError:
+            return True
+    return False
 
 
 def test_the_same_seed_gives_the_same_life() -> None:
