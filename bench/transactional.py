@@ -113,10 +113,10 @@ def measure(
     """Have so many producers write transactions for so long, the n-th to partition n modulo `partitions`."""
     settings = {"linger.ms": "0", **config}
     with ExitStack() as stack, ThreadPoolExecutor(producers) as pool:
-        made = [
-            stack.enter_context(TransactionalProducer(library, settings, f"bench-{number}", topic))
-            for number in range(producers)
-        ]
+        ids = [f"bench-{number}" for number in range(producers)]
+        made = list(pool.map(lambda name: TransactionalProducer(library, settings, name, topic), ids))
+        for each in made:
+            stack.callback(each.close)
         begin = time.perf_counter()
         until = begin + seconds
 

@@ -98,7 +98,7 @@ class _Loads:
             rates: dict[bool, Rate] = {}
             for idempotent in (False, True) if number % 2 else (True, False):
                 rates[idempotent] = self._note(
-                    "idempotent-1k" if idempotent else "",
+                    "idempotent-1k" if idempotent else "plain-1k",  # which has no row
                     partial(self._produce, idempotent=idempotent, records=self._sizes.records),
                     lambda rate: rate.mb_per_second,
                     lambda rate: rate.records,
@@ -147,12 +147,11 @@ class _Loads:
     def _note(
         self, key: str, load: Callable[[], Any], value: Callable[[Any], float], count: Callable[[Any], int]
     ) -> Any:
-        """Run a load and keep its figures; no key: for another row to be compared with."""
+        """Run a load and keep its figures."""
         before = self._system.cpu_s()
         outcome = load()
         spent = self._system.cpu_s() - before
-        if key:
-            measured = self._results.setdefault(key, Measured())
-            measured.values.append(value(outcome))
-            measured.cpu_us.append(spent / count(outcome) * 1e6)
+        measured = self._results.setdefault(key, Measured())
+        measured.values.append(value(outcome))
+        measured.cpu_us.append(spent / count(outcome) * 1e6)
         return outcome
