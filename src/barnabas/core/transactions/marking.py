@@ -74,6 +74,11 @@ class Marking:
         """Give how many endings are under way."""
         return len(self._open)
 
+    @property
+    def is_asking(self) -> bool:
+        """Say whether any broker has yet to answer."""
+        return bool(self._asked)
+
     def begin(self, shard: int, endings: Iterable[Ending]) -> None:
         """Take up endings; what is under way already stays as it is."""
         for ending in endings:
