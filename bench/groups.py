@@ -31,8 +31,8 @@ from bench.goals import Measured, Results
 from bench.members import PROTOCOL, ClassicMember, ConsumerMember, Member, MemberError
 from bench.systems import System
 
-_AT_ONCE: Final = {"group.initial.rebalance.delay.ms": "0"}
-"""Else both would wait three seconds for more members."""
+_AT_ONCE: Final = {"group.initial.rebalance.delay.ms": "0", "group.consumer.assignment.interval.ms": "0"}
+"""Else both would wait for more members: three seconds in the classic protocol, one in the consumer protocol."""
 _TOPIC: Final = "shared"
 _COMMIT_VERSION: Final = 9
 _COMMITTERS: Final = (1, 16)

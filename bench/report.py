@@ -51,11 +51,12 @@ no super user), then plain. The same clients drive both, on the same cores as th
   thread of its own, and one transaction under way. "CPU" is per transaction. The fetched ones have 1,000 records each.
   Idempotent and plain produce take turns.
 - Groups: scripted members, each with a connection of its own, do what a client does, but send a heartbeat every
-  {heartbeat:g} s; nobody waits for more members (`group.initial.rebalance.delay.ms` is 0 for both). The topic has as
-  many partitions as the group has members, and the time is from the moment when all have begun to join until each
-  holds one partition, none held twice, all in one generation; "CPU" is per member. Each commit is of one partition's
-  offset, for a group of its connection's own, one under way on each. Memory is looked at 5 s after each of
-  the groups has one member, which has its share and has committed an offset; on Apache Kafka, that of the JVM.
+  {heartbeat:g} s; nobody waits for more members (`group.initial.rebalance.delay.ms` and
+  `group.consumer.assignment.interval.ms` are 0 for both). The topic has as many partitions as the group has members, and
+  the time is from the moment when all have begun to join until each holds one partition, none held twice, all in one
+  generation; "CPU" is per member. Each commit is of one partition's offset, for a group of its connection's own, one
+  under way on each. Memory is looked at 5 s after each of the groups has one member, which has its share and has
+  committed an offset; on Apache Kafka, that of the JVM.
 - Start with many ACLs: they stand in the metadata log; the time is until a user whose rights come from two of them, and
   who logs in by SCRAM, is told of a topic.
 - Clusters: three controllers and three brokers, plaintext, each a process, on the same cores. Failovers: a client does
