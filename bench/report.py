@@ -52,7 +52,7 @@ no super user), then plain. The same clients drive both, on the same cores as th
   Idempotent and plain produce take turns.
 - Groups: scripted members, each with a connection of its own, do what a client does, but send a heartbeat every
   {heartbeat:g} s; nobody waits for more members (`group.initial.rebalance.delay.ms` and
-  `group.consumer.assignment.interval.ms` are 0 for both). The topic has as many partitions as the group has members, and
+  `group.consumer.assignment.interval.ms` are 0 for both). The topic has as many partitions as the group has members;
   the time is from the moment when all have begun to join until each holds one partition, none held twice, all in one
   generation; "CPU" is per member. Each commit is of one partition's offset, for a group of its connection's own, one
   under way on each. Memory is looked at 5 s after each of the groups has one member, which has its share and has
