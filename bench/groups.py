@@ -33,7 +33,7 @@ from bench.systems import System
 
 _AT_ONCE: Final = {"group.initial.rebalance.delay.ms": "0", "group.consumer.assignment.interval.ms": "0"}
 """Else both would wait for more members: three seconds in the classic protocol, one in the consumer protocol."""
-_TOPIC: Final = "shared"
+TOPIC: Final = "shared"
 _COMMIT_VERSION: Final = 9
 _COMMITTERS: Final = (1, 16)
 _LONG_SESSION_MS: Final = 1_800_000
@@ -93,7 +93,7 @@ def _note(results: Results, key: str, value: float, cpu_us: float | None = None)
 
 async def _joins(system: System, sizes: GroupSizes, results: Results, say: Say) -> None:
     topic_id = await _create_topic(system.admin(), sizes.members)
-    await _coordinated(system.admin())
+    await coordinated(system.admin()["bootstrap.servers"])
     for protocol, kind in _PROTOCOLS.items():
         say(f"  join-{protocol}")
         try:
@@ -101,7 +101,7 @@ async def _joins(system: System, sizes: GroupSizes, results: Results, say: Say) 
                 channels = await members.open_channels(system.admin()["bootstrap.servers"], sizes.members)
                 before = system.cpu_s()
                 try:
-                    took = await members.join(kind, channels, f"{protocol}-{number}", _TOPIC, topic_id, _JOIN_LIMIT_S)
+                    took = await members.join(kind, channels, f"{protocol}-{number}", TOPIC, topic_id, _JOIN_LIMIT_S)
                 finally:
                     await members.close_channels(channels)
                 if number >= 0:  # the first is to warm up
@@ -114,20 +114,20 @@ async def _joins(system: System, sizes: GroupSizes, results: Results, say: Say) 
 
 async def _create_topic(config: Mapping[str, str], partitions: int) -> Uuid:
     async with Admin(ClientConfig.from_properties(config)) as admin:
-        for error in (await admin.create_topics([NewTopic(_TOPIC, partitions, 1)])).values():
+        for error in (await admin.create_topics([NewTopic(TOPIC, partitions, 1)])).values():
             if error is not None:
                 raise error
         until = time.monotonic() + _PATIENCE_S
-        while (found := (await admin.topics()).get(_TOPIC)) is None or len(found.partitions) < partitions:
+        while (found := (await admin.topics()).get(TOPIC)) is None or len(found.partitions) < partitions:
             if time.monotonic() > until:
-                raise TimeoutError(f"{_TOPIC} did not come to be")
+                raise TimeoutError(f"{TOPIC} did not come to be")
             await asyncio.sleep(0.05)
         return found.topic_id
 
 
-async def _coordinated(config: Mapping[str, str]) -> None:
-    """Wait until there is a coordinator for any group, by committing an offset for one of each partition's."""
-    (channel,) = await members.open_channels(config["bootstrap.servers"], 1)
+async def coordinated(bootstrap: str) -> None:
+    """Wait until there is a coordinator for any group, by committing an offset for many of them."""
+    (channel,) = await members.open_channels(bootstrap, 1)
     try:
         await channel.call(FindCoordinatorRequest(coordinator_keys=["any"]), version=4)  # has the topic created
         for number in range(200):
@@ -157,7 +157,7 @@ def _commit(group: str, generation: int = -1, member_id: str = "") -> OffsetComm
         group_id=group,
         generation_id_or_member_epoch=generation,
         member_id=member_id,
-        topics=[OffsetCommitRequestTopic(name=_TOPIC, partitions=[partition])],
+        topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
     )
 
 
@@ -165,15 +165,21 @@ def _commits(system: System, sizes: GroupSizes, results: Results, say: Say) -> N
     for connections in _COMMITTERS:
         key = f"offset-commits-{connections}"
         say(f"  {key}")
-        frames = [requests.frame_of(_commit(f"ready-{n}"), _COMMIT_VERSION) for n in range(connections)]
-        requests.repeat(system.admin(), frames, _check, seconds=sizes.warm_up_s)
+        frames = [commit_frame(f"ready-{n}") for n in range(connections)]
+        requests.repeat(system.admin(), frames, check_commit, seconds=sizes.warm_up_s)
         for _ in range(sizes.repeats):
             before = system.cpu_s()
-            found = requests.repeat(system.admin(), frames, _check, seconds=sizes.seconds)
+            found = requests.repeat(system.admin(), frames, check_commit, seconds=sizes.seconds)
             _note(results, key, found.per_second, (system.cpu_s() - before) / found.requests * 1e6)
 
 
-def _check(answer: bytes) -> None:
+def commit_frame(group: str, generation: int = -1) -> bytes:
+    """Give the frame of a request that commits an offset for a group, which has no members unless of a generation."""
+    return requests.frame_of(_commit(group, generation), _COMMIT_VERSION)
+
+
+def check_commit(answer: bytes) -> None:
+    """Raise RequestsError when an answer to that says that the offset was not committed."""
     _, at = decode_response_header(OffsetCommitRequest.API_KEY, _COMMIT_VERSION, answer, 4)
     code = decode(OffsetCommitResponse, _COMMIT_VERSION, answer, at).topics[0].partitions[0].error_code
     if code:
@@ -186,7 +192,7 @@ def _check(answer: bytes) -> None:
 async def _memory(system: System, sizes: GroupSizes, results: Results, say: Say) -> None:
     say("  groups-rss")
     await _create_topic(system.admin(), 1)
-    await _coordinated(system.admin())
+    await coordinated(system.admin()["bootstrap.servers"])
     channels = await members.open_channels(system.admin()["bootstrap.servers"], _MANY_CHANNELS)
     try:
         await asyncio.sleep(_IDLE_S)
@@ -218,14 +224,14 @@ async def _found(channel: Channel, number: int) -> None:
         session_timeout_ms=_LONG_SESSION_MS,
         rebalance_timeout_ms=_LONG_SESSION_MS,
         protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name=PROTOCOL, metadata=members.subscription(_TOPIC))],
+        protocols=[JoinGroupRequestProtocol(name=PROTOCOL, metadata=members.subscription(TOPIC))],
     )
     joined = await channel.call(join)
     if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
         join.member_id = joined.member_id
         joined = await channel.call(join)
     _sound(group, joined.error_code)
-    share = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=members.assignment(_TOPIC, 0))
+    share = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=members.assignment(TOPIC, 0))
     sync = SyncGroupRequest(
         group_id=group,
         generation_id=joined.generation_id,

@@ -194,18 +194,22 @@ class Librdkafka:
         topic_handle = lib.rd_kafka_topic_new(handle, topic.encode(), None)
         queue = lib.rd_kafka_queue_new(handle)
         got, seconds = 0, 0.0
-        while True:
-            for partition in range(partitions):
-                lib.rd_kafka_consume_start_queue(topic_handle, partition, _BEGINNING, queue)
-            more, took = self._drain(queue, records, limit_s - seconds)
-            got, seconds = got + more, seconds + took
-            for partition in range(partitions):
-                lib.rd_kafka_consume_stop(topic_handle, partition)
-            if not again or seconds >= limit_s:
-                break
-        lib.rd_kafka_queue_destroy(queue)
-        lib.rd_kafka_topic_destroy(topic_handle)
-        lib.rd_kafka_destroy(handle)
+        try:
+            while True:
+                for partition in range(partitions):
+                    lib.rd_kafka_consume_start_queue(topic_handle, partition, _BEGINNING, queue)
+                try:
+                    more, took = self._drain(queue, records, limit_s - seconds)
+                finally:
+                    for partition in range(partitions):
+                        lib.rd_kafka_consume_stop(topic_handle, partition)
+                got, seconds = got + more, seconds + took
+                if not again or seconds >= limit_s:
+                    break
+        finally:
+            lib.rd_kafka_queue_destroy(queue)
+            lib.rd_kafka_topic_destroy(topic_handle)
+            lib.rd_kafka_destroy(handle)
         return Rate(got, got * size, seconds)
 
     def _drain(self, queue: int, records: int, limit_s: float) -> tuple[int, float]:
