@@ -31,8 +31,13 @@ from bench.goals import Measured, Results
 from bench.members import PROTOCOL, ClassicMember, ConsumerMember, Member, MemberError
 from bench.systems import System
 
-_AT_ONCE: Final = {"group.initial.rebalance.delay.ms": "0", "group.consumer.assignment.interval.ms": "0"}
-"""Else both would wait for more members: three seconds in the classic protocol, one in the consumer protocol."""
+_PROPERTIES: Final = {
+    # Else both would wait for more members: three seconds in the classic protocol, one in the consumer protocol.
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    # Kafka's own default; the tests' node has fewer.
+    "offsets.topic.num.partitions": "50",
+}
 TOPIC: Final = "shared"
 _COMMIT_VERSION: Final = 9
 _COMMITTERS: Final = (1, 16)
@@ -70,12 +75,12 @@ QUICK: Final = GroupSizes(repeats=3, members=100, seconds=3, warm_up_s=3, groups
 
 def measure_groups(kind: type[System], work: Path, sizes: GroupSizes, results: Results, say: Say) -> None:
     """Measure one system, plain."""
-    with kind(work / "groups", secured=False, properties=_AT_ONCE) as system:
+    with kind(work / "groups", secured=False, properties=_PROPERTIES) as system:
         system.prepare()
         system.start()
         asyncio.run(_joins(system, sizes, results, say))
         _commits(system, sizes, results, say)
-    with kind(work / "many-groups", secured=False, properties=_AT_ONCE) as system:
+    with kind(work / "many-groups", secured=False, properties=_PROPERTIES) as system:
         system.prepare()
         system.start()
         asyncio.run(_memory(system, sizes, results, say))

@@ -20,6 +20,8 @@ from bench.transactional import TransactionRate, Transactions
 
 PARTITIONS: Final = 3
 PRODUCERS: Final = (1, 50)
+_PROPERTIES: Final = {"transaction.state.log.num.partitions": "50"}
+"""Kafka's own default; the tests' node has fewer."""
 SMALL: Final = Transactions(records=10, size=100)
 LARGE: Final = Transactions(records=1_000, size=1_000, abort_each=10)
 _TOPICS: Final = ("plain", "idempotent", "transactions", "committed")
@@ -44,7 +46,7 @@ QUICK: Final = TransactionSizes(repeats=2, records=200_000, seconds=3, warm_up_s
 
 def measure_transactions(kind: type[System], work: Path, sizes: TransactionSizes, results: Results, say: Say) -> None:
     """Measure one system, plain."""
-    with kind(work / "transactions", secured=False) as system:
+    with kind(work / "transactions", secured=False, properties=_PROPERTIES) as system:
         system.prepare()
         system.start()
         loads = _Loads(system, sizes, results, say)
