@@ -24,6 +24,7 @@ _PROPERTIES: Final = {"transaction.state.log.num.partitions": "50"}
 """Kafka's own default; the tests' node has fewer."""
 SMALL: Final = Transactions(records=10, size=100)
 LARGE: Final = Transactions(records=1_000, size=1_000, abort_each=10)
+_WINDOW: Final = 5
 _TOPICS: Final = ("plain", "idempotent", "transactions", "committed")
 _WARM_RECORDS: Final = 100_000
 Say = Callable[[str], None]
@@ -131,7 +132,8 @@ class _Loads:
         del measured.values[0], measured.cpu_us[0]  # to warm up
 
     def _produce(self, *, idempotent: bool, records: int) -> Rate:
-        config = {**self._config, "enable.idempotence": str(idempotent).lower()}
+        # As many requests under way as idempotence allows in either case: it is not the window that is compared.
+        config = {**self._config, "enable.idempotence": str(idempotent).lower(), "max.in.flight": str(_WINDOW)}
         topic = "idempotent" if idempotent else "plain"
         return self._library.produce(config, topic, records=records, size=1000, limit_s=self._sizes.limit_s)
 
