@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import authorization, cluster, connect, logins, store, wire, zookeeper
+from bench import authorization, cluster, connect, groups, logins, store, transactions, wire, zookeeper
 from bench.goals import Measured, Results
 from bench.librdkafka import Librdkafka
 from bench.loads import (
@@ -40,6 +40,8 @@ PARTS: Final = (
     "sessions",
     "logins",
     "acls",
+    "transactions",
+    "groups",
     "cluster",
     "connect",
     "zookeeper",
@@ -65,6 +67,7 @@ def main(argv: list[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as work:
             measure(kind, Path(work), sizes, found[kind.name], parts)
             measure_security(kind, Path(work), args.quick, found[kind.name], parts)
+            measure_coordinators(kind, Path(work), args.quick, found[kind.name], parts)
         if "cluster" in parts:
             say(f"{kind.name}, a cluster")
             cluster.measure_cluster(kind is KafkaSystem, shape, found[kind.name]["cluster"], say)
@@ -84,6 +87,7 @@ def main(argv: list[str] | None = None) -> int:
         "cluster": shape.counts,
         "sessions": {"session_s": SESSION_S, "sessions_rules": SESSIONS_RULES},
         "acls": {"rules": sizes.rules},
+        "groups": (groups.QUICK if args.quick else groups.FULL).counts,
         "zookeeper": in_zookeeper_mode.counts,
     }
     for part in PARTS:
@@ -182,6 +186,17 @@ def measure_security(kind: type[System], work: Path, quick: bool, found: PartsOf
                 note(results, "start-acls", system.start(loads.may_see))
                 note(results, "rss-acls", system.rss_mb())
                 system.stop()
+
+
+def measure_coordinators(kind: type[System], work: Path, quick: bool, found: PartsOfASystem, parts: set[str]) -> None:
+    """Measure what one system's coordinators of transactions and of groups do."""
+    if "transactions" in parts:
+        say(f"{kind.name}, transactions")
+        many = transactions.QUICK if quick else transactions.FULL
+        transactions.measure_transactions(kind, work, many, found["transactions"], say)
+    if "groups" in parts:
+        say(f"{kind.name}, groups")
+        groups.measure_groups(kind, work, groups.QUICK if quick else groups.FULL, found["groups"], say)
 
 
 def measure_in_turn(

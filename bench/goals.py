@@ -150,6 +150,41 @@ AUTHORIZATION: Final = (
         for k, n in RULES.items()
     ),
 )
+TRANSACTIONS: Final = (
+    Row("idempotent-1k", "produce 1 KB, idempotent, librdkafka", "MB/s", 1.0),
+    Row(
+        "idempotent-cost",
+        "time of idempotent produce, in times of plain produce",
+        "times",
+        1.0,
+        less_is_better=True,
+        limit=1.05,
+    ),
+    Row("transactions-1", "transactions of 10 records, librdkafka, 1 producer", "/s", 1.0),
+    Row("transactions-50", "transactions of 10 records, librdkafka, 50 producers", "/s", 1.0),
+    Row(
+        "fetch-committed-1k",
+        "fetch 1 KB, librdkafka, read_committed, one of ten transactions aborted",
+        "MB/s",
+        1.0,
+    ),
+)
+GROUPS: Final = (
+    *(
+        Row(
+            f"join-{protocol}",
+            f"{{members}} members join a group at once, {protocol} protocol, until all hold their shares",
+            "s",
+            1.0,
+            less_is_better=True,
+        )
+        for protocol in ("classic", "consumer")
+    ),
+    Row("offset-commits-1", "offset commits, 1 connection", "/s", 1.0),
+    Row("offset-commits-16", "offset commits, 16 connections", "/s", 1.0),
+    Row("groups-rss", "resident memory with {groups:,} groups of one member", "MB", 1.0, less_is_better=True),
+    Row("groups-rss-added", "resident memory that {groups:,} groups add", "MB", 1.0, less_is_better=True),
+)
 ROWS: Final = (
     Row("start", "start to first answered request, secured node", "s", 0.1, less_is_better=True),
     Row("rss-idle", "resident memory, idle", "MB", 1 / 6, less_is_better=True),
@@ -162,6 +197,8 @@ ROWS: Final = (
     *SESSIONS,
     *LOGINS,
     *ACLS,
+    *TRANSACTIONS,
+    *GROUPS,
     *CLUSTER,
     *CONNECT,
     *ZOOKEEPER,

@@ -16,10 +16,10 @@ from itertools import cycle
 from pathlib import Path
 from typing import Final
 
-_PRODUCER: Final = 0
-_CONSUMER: Final = 1
+PRODUCER: Final = 0
+CONSUMER: Final = 1
 _ANY_PARTITION: Final = -1
-_BLOCK: Final = 4
+BLOCK: Final = 4
 _BEGINNING: Final = -2
 _CHUNK: Final = 10_000
 
@@ -28,7 +28,9 @@ class LibrdkafkaError(Exception):
     """A load did not run to its end."""
 
 
-class _Message(ctypes.Structure):
+class Message(ctypes.Structure):
+    """`rd_kafka_message_t`."""
+
     _fields_ = (
         ("err", c_int),
         ("rkt", c_void_p),
@@ -42,7 +44,7 @@ class _Message(ctypes.Structure):
     )
 
 
-_DELIVERED: Final = ctypes.CFUNCTYPE(None, c_void_p, ctypes.POINTER(_Message), c_void_p)
+_DELIVERED: Final = ctypes.CFUNCTYPE(None, c_void_p, ctypes.POINTER(Message), c_void_p)
 
 
 def _load() -> ctypes.CDLL:
@@ -68,6 +70,12 @@ def _load() -> ctypes.CDLL:
         ("rd_kafka_consume_start_queue", c_int, (c_void_p, c_int32, c_int64, c_void_p)),
         ("rd_kafka_consume_stop", c_int, (c_void_p, c_int32)),
         ("rd_kafka_consume_batch_queue", c_ssize_t, (c_void_p, c_int, c_void_p, c_size_t)),
+        ("rd_kafka_init_transactions", c_void_p, (c_void_p, c_int)),
+        ("rd_kafka_begin_transaction", c_void_p, (c_void_p,)),
+        ("rd_kafka_commit_transaction", c_void_p, (c_void_p, c_int)),
+        ("rd_kafka_abort_transaction", c_void_p, (c_void_p, c_int)),
+        ("rd_kafka_error_string", c_char_p, (c_void_p,)),
+        ("rd_kafka_error_destroy", None, (c_void_p,)),
     ):
         function = getattr(lib, name)
         function.restype = result
@@ -98,12 +106,12 @@ class Librdkafka:
     """The library; one object is enough for any number of loads."""
 
     def __init__(self) -> None:
-        self._lib = _load()
+        self.lib = _load()
         # Without letting go of the interpreter's lock: a record is freed in less time than that takes.
-        self._destroy = ctypes.PyDLL(self._lib._name).rd_kafka_message_destroy
+        self._destroy = ctypes.PyDLL(self.lib._name).rd_kafka_message_destroy
         self._destroy.restype = None
         self._destroy.argtypes = (c_void_p,)
-        self.version = self._lib.rd_kafka_version_str().decode()
+        self.version = self.lib.rd_kafka_version_str().decode()
 
     def produce(
         self,
@@ -120,10 +128,10 @@ class Librdkafka:
 
         values: what is sent in turn, each of `size` bytes; always the same unless given.
         """
-        lib = self._lib
+        lib = self.lib
         failed = [0]
 
-        def note(_handle: object, message: ctypes._Pointer[_Message], _opaque: object) -> None:
+        def note(_handle: object, message: ctypes._Pointer[Message], _opaque: object) -> None:
             failed[0] = message.contents.err
 
         on_failure = _DELIVERED(note)  # kept alive for as long as the library may call it
@@ -135,11 +143,11 @@ class Librdkafka:
             "delivery.report.only.error": "true",
             **config,
         }
-        handle = self._new(_PRODUCER, settings, on_failure)
+        handle = self.client(PRODUCER, settings, on_failure)
         topic_handle = lib.rd_kafka_topic_new(handle, topic.encode(), None)
         texts = values or [bytes(i * 37 % 251 for i in range(size))]
         payloads = [ctypes.create_string_buffer(text, size) for text in texts]
-        batch = (_Message * _CHUNK)()
+        batch = (Message * _CHUNK)()
         for message, payload in zip(batch, cycle(payloads), strict=False):
             message.payload = ctypes.addressof(payload)
             message.len = size
@@ -147,7 +155,7 @@ class Librdkafka:
         begin = time.perf_counter()
         while sent < records and time.perf_counter() - begin < limit_s and not failed[0]:
             wanted = min(_CHUNK, records - sent)
-            sent += lib.rd_kafka_produce_batch(topic_handle, _ANY_PARTITION, _BLOCK, batch, wanted)
+            sent += lib.rd_kafka_produce_batch(topic_handle, _ANY_PARTITION, BLOCK, batch, wanted)
             lib.rd_kafka_poll(handle, 0)
         lib.rd_kafka_flush(handle, 60_000)
         seconds = time.perf_counter() - begin
@@ -174,7 +182,7 @@ class Librdkafka:
         The clock starts at the first record, so that looking up leaders is not counted. again: read them again and
         again, on the same connections, until the time is over.
         """
-        lib = self._lib
+        lib = self.lib
         settings = {
             "queued.max.messages.kbytes": "262144",
             "queued.min.messages": "1000000",
@@ -182,26 +190,30 @@ class Librdkafka:
             "fetch.max.bytes": "52428800",
             **config,
         }
-        handle = self._new(_CONSUMER, settings, None)
+        handle = self.client(CONSUMER, settings, None)
         topic_handle = lib.rd_kafka_topic_new(handle, topic.encode(), None)
         queue = lib.rd_kafka_queue_new(handle)
         got, seconds = 0, 0.0
-        while True:
-            for partition in range(partitions):
-                lib.rd_kafka_consume_start_queue(topic_handle, partition, _BEGINNING, queue)
-            more, took = self._drain(queue, records, limit_s - seconds)
-            got, seconds = got + more, seconds + took
-            for partition in range(partitions):
-                lib.rd_kafka_consume_stop(topic_handle, partition)
-            if not again or seconds >= limit_s:
-                break
-        lib.rd_kafka_queue_destroy(queue)
-        lib.rd_kafka_topic_destroy(topic_handle)
-        lib.rd_kafka_destroy(handle)
+        try:
+            while True:
+                for partition in range(partitions):
+                    lib.rd_kafka_consume_start_queue(topic_handle, partition, _BEGINNING, queue)
+                try:
+                    more, took = self._drain(queue, records, limit_s - seconds)
+                finally:
+                    for partition in range(partitions):
+                        lib.rd_kafka_consume_stop(topic_handle, partition)
+                got, seconds = got + more, seconds + took
+                if not again or seconds >= limit_s:
+                    break
+        finally:
+            lib.rd_kafka_queue_destroy(queue)
+            lib.rd_kafka_topic_destroy(topic_handle)
+            lib.rd_kafka_destroy(handle)
         return Rate(got, got * size, seconds)
 
     def _drain(self, queue: int, records: int, limit_s: float) -> tuple[int, float]:
-        lib = self._lib
+        lib = self.lib
         messages = (c_void_p * _CHUNK)()
         got, begin, first = 0, 0.0, time.perf_counter()
         while got < records:
@@ -218,8 +230,9 @@ class Librdkafka:
             raise LibrdkafkaError("no record came within the time")
         return got, time.perf_counter() - begin
 
-    def _new(self, kind: int, settings: Mapping[str, str], on_failure: object) -> int:
-        lib = self._lib
+    def client(self, kind: int, settings: Mapping[str, str], on_failure: object = None) -> int:
+        """Give the handle of a new client, PRODUCER or CONSUMER. on_failure: called for records not delivered."""
+        lib = self.lib
         conf = lib.rd_kafka_conf_new()
         error = ctypes.create_string_buffer(512)
         for name, value in settings.items():

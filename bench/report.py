@@ -13,6 +13,7 @@ from typing import Final
 from bench import connect, logins, store
 from bench.goals import Measured, Verdict, verdicts
 from bench.loads import SESSION_S, SESSIONS_RULES, Sizes
+from bench.members import HEARTBEAT_S
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCUMENT: Final = ROOT / "docs" / "benchmarks.md"
@@ -46,6 +47,16 @@ no super user), then plain. The same clients drive both, on the same cores as th
   node lets each renew once a second only. SCRAM users have 4,096 iterations, Kafka's own number; these are the
   client's to work off, and the load does so once. Both nodes have the same configuration, certificates (ECDSA P-256)
   and keys (RSA, 2,048 bits). Where the load or that second bounds the rate, the processor time tells them apart.
+- Transactions: each has 10 records of 100 bytes, for one of 3 partitions, without lingering; every producer has a
+  thread of its own, and one transaction under way. "CPU" is per transaction. The fetched ones have 1,000 records each.
+  Idempotent and plain produce take turns, both with five requests under way at most, as idempotence wants it.
+- Groups: scripted members, each with a connection of its own, do what a client does, but send a heartbeat every
+  {heartbeat:g} s; nobody waits for more members (`group.initial.rebalance.delay.ms` and
+  `group.consumer.assignment.interval.ms` are 0 for both). The topic has as many partitions as the group has members;
+  the time is from the moment when all have begun to join until each holds one partition, none held twice, all in one
+  generation; "CPU" is per member. Each commit is of one partition's offset, for a group of its connection's own, one
+  under way on each. Memory is looked at 5 s after each of the groups has one member, which has its share and has
+  committed an offset; on Apache Kafka, that of the JVM.
 - Start with many ACLs: they stand in the metadata log; the time is until a user whose rights come from two of them, and
   who logs in by SCRAM, is told of a topic.
 - Clusters: three controllers and three brokers, plaintext, each a process, on the same cores. Failovers: a client does
@@ -97,6 +108,7 @@ def write(parts: Mapping[str, store.Part], sizes: Sizes, peers: str, *, warm_s: 
         _METHOD.format(
             partitions=partitions,
             warm=f"{warm_s:g}",
+            heartbeat=HEARTBEAT_S,
             repeats=sizes.repeats,
             few=logins.FULL.repeats,
             session=SESSION_S,

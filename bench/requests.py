@@ -12,7 +12,7 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -65,13 +65,22 @@ def one_record_request(topic: str, partition: int = 0, size: int = 100) -> bytes
 
 
 def run(config: Mapping[str, str], topic: str, *, connections: int, seconds: float, size: int = 100) -> Latencies:
-    """Keep one request under way on each of `connections` connections for so long. config: librdkafka's spelling."""
-    frame = one_record_request(topic, size=size)
-    sockets = [connect(config) for _ in range(connections)]
+    """Keep one Produce request under way on each of `connections` connections for so long."""
+    return repeat(config, [one_record_request(topic, size=size)] * connections, _check, seconds=seconds)
+
+
+def repeat(
+    config: Mapping[str, str], frames: Sequence[bytes], check: Callable[[bytes], None], *, seconds: float
+) -> Latencies:
+    """Send each frame on a connection of its own, again after each answer, for so long. config: librdkafka's spelling.
+
+    check: raises when an answer, its length included, says that the request failed. All good answers are equally long.
+    """
+    sockets = [connect(config) for _ in frames]
     try:
-        if connections == 1:
-            return _alternate(sockets[0], frame, seconds)
-        return _interleave(sockets, frame, seconds)
+        if len(sockets) == 1:
+            return _alternate(sockets[0], frames[0], check, seconds)
+        return _interleave(sockets, frames, check, seconds)
     finally:
         for s in sockets:
             s.close()
@@ -161,7 +170,7 @@ def _check(answer: bytes) -> None:
         raise RequestsError(f"error {partition.error_code}: {partition.error_message}")
 
 
-def _alternate(connection: socket.socket, frame: bytes, seconds: float) -> Latencies:
+def _alternate(connection: socket.socket, frame: bytes, check: Callable[[bytes], None], seconds: float) -> Latencies:
     took: list[float] = []
     clock = time.perf_counter
     begin = clock()
@@ -175,16 +184,19 @@ def _alternate(connection: socket.socket, frame: bytes, seconds: float) -> Laten
         took.append(clock() - sent)
         if len(answer) != size:  # every answer is as long as the first, unless it is an error or torn
             size = len(answer)
-            _check(answer)
-    _check(answer)
+            check(answer)
+    check(answer)
     return _summary(took, clock() - begin)
 
 
-def _interleave(sockets: list[socket.socket], frame: bytes, seconds: float) -> Latencies:
+def _interleave(
+    sockets: Sequence[socket.socket], frames: Sequence[bytes], check: Callable[[bytes], None], seconds: float
+) -> Latencies:
     took: list[float] = []
     clock = time.perf_counter
     poll = select.epoll()
     by_fd = {s.fileno(): s for s in sockets}
+    frame_of_fd = {s.fileno(): frame for s, frame in zip(sockets, frames, strict=True)}
     sent = {}
     for fd, s in by_fd.items():
         s.setblocking(True)  # epoll says when an answer is there; requests are small enough never to block
@@ -193,7 +205,7 @@ def _interleave(sockets: list[socket.socket], frame: bytes, seconds: float) -> L
     until = begin + seconds
     for fd, s in by_fd.items():
         sent[fd] = clock()
-        s.sendall(frame)
+        s.sendall(frame_of_fd[fd])
     size = 0
     answer = b""
     while (now := clock()) < until:
@@ -207,11 +219,11 @@ def _interleave(sockets: list[socket.socket], frame: bytes, seconds: float) -> L
             took.append(now - sent[fd])
             if len(answer) != size:
                 size = len(answer)
-                _check(answer)
+                check(answer)
             sent[fd] = now
-            s.sendall(frame)
+            s.sendall(frame_of_fd[fd])
     poll.close()
-    _check(answer)
+    check(answer)
     return _summary(took, clock() - begin)
 
 

@@ -11,7 +11,10 @@ from bench.store import Part
 
 from bench import report
 
-COUNTS = ("topics", "partitions", "dead_partitions", "rules", "session_s", "sessions_rules", "znodes", "zk_partitions")
+COUNTS = (
+    "topics", "partitions", "dead_partitions", "rules", "session_s", "sessions_rules", "znodes", "zk_partitions",
+    "members", "groups",
+)  # fmt: skip
 
 
 def test_every_row_has_its_own_key() -> None:

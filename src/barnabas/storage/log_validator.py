@@ -1,8 +1,9 @@
 """What a leader checks of a batch before it is written, and what it changes in it.
 
 Checks look at the header, and at records only where a setting asks for it: keys in compacted topics, timestamps
-when a lower bound is set, batches of few records (as a wrong count is cheap to see there). Changes are made in
-place in the request's buffer; only compressing anew makes a new one.
+when a lower bound is set, batches of few records (as a wrong count is cheap to see there). The records of a
+coordinator, which this node has just made, are not looked at. Changes are made in place in the request's buffer;
+only compressing anew makes a new one.
 """
 
 from __future__ import annotations
@@ -98,9 +99,11 @@ def validate(records: memoryview, config: LogConfig, origin: AppendOrigin, now_m
         records = records[:size]
     if origin is AppendOrigin.CLIENT:
         _check_client_header(header, partition)
-    if header.record_count <= _FEW_RECORDS and not header.attributes & 7:
-        _count_records(records, header, partition)
-    _check_records(header, records, config, now_ms, partition)
+        if header.record_count <= _FEW_RECORDS and not header.attributes & 7:
+            _count_records(records, header, partition)
+    _check_timestamps(header, records, config, now_ms, partition)
+    if origin is AppendOrigin.CLIENT and config.compact:
+        _check_keys(records, partition)
     codec = config.compression
     if codec is not None and codec != header.attributes & 7 and not (header.attributes & CONTROL_BIT):
         return _recompressed(header, records, config, now_ms, partition)
@@ -173,7 +176,14 @@ def _count_records(batch: memoryview, header: BatchHeader, partition: str) -> No
         raise _invalid(f"the {header.record_count} records of a batch for {partition} do not fill it")
 
 
-def _check_records(header: BatchHeader, batch: memoryview, config: LogConfig, now_ms: int, partition: str) -> None:
+def _check_keys(batch: memoryview, partition: str) -> None:
+    message = f"a record without a key for {partition}, which is compacted"
+    errors = [RecordError(i, message) for i, r in enumerate(_records(batch, partition)) if r.key is None]
+    if errors:
+        raise RecordsRefusedError(ErrorCode.INVALID_RECORD, errors)
+
+
+def _check_timestamps(header: BatchHeader, batch: memoryview, config: LogConfig, now_ms: int, partition: str) -> None:
     create_time = not config.log_append_time
     if create_time and header.max_timestamp > now_ms + config.timestamp_after_max_ms:
         _refuse_timestamps(header, batch, config, now_ms)
@@ -182,11 +192,6 @@ def _check_records(header: BatchHeader, batch: memoryview, config: LogConfig, no
     if header.attributes & TIMESTAMP_TYPE_BIT and (config.log_append_time or header.max_timestamp < 0):
         message = f"a producer for {partition} set the timestamp type LogAppendTime"
         raise RecordsRefusedError(ErrorCode.INVALID_TIMESTAMP, [RecordError(0, message)])
-    if config.compact and not header.attributes & CONTROL_BIT:
-        message = f"a record without a key for {partition}, which is compacted"
-        errors = [RecordError(i, message) for i, r in enumerate(_records(batch, partition)) if r.key is None]
-        if errors:
-            raise RecordsRefusedError(ErrorCode.INVALID_RECORD, errors)
 
 
 def _refuse_timestamps(header: BatchHeader, batch: memoryview, config: LogConfig, now_ms: int) -> None:

@@ -58,6 +58,13 @@ async def test_what_failed_is_sent_to_the_next_leader() -> None:
     assert len(world.sender) == 0
 
 
+async def test_what_is_marked_at_once_is_over_in_one_turn_of_the_loop() -> None:
+    world = World()
+    world.sender.begin(0, [ending(A0)])
+    await asyncio.sleep(0)
+    assert world.finished.get_nowait() == (0, ending(A0))
+
+
 async def test_a_partition_without_a_leader_is_waited_for() -> None:
     world = World()
     world.leaders[A0] = NO_LEADER

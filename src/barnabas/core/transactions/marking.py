@@ -78,6 +78,11 @@ class Marking:
         """Give how many endings wait for a partition to have a leader. Costs in proportion to those that wait."""
         return sum(any(leader_of(tp) == NO_LEADER for tp in self._open[key].unsent) for key in self._unsent)
 
+    @property
+    def is_asking(self) -> bool:
+        """Say whether any broker has yet to answer."""
+        return bool(self._asked)
+
     def begin(self, shard: int, endings: Iterable[Ending]) -> None:
         """Take up endings; what is under way already stays as it is."""
         for ending in endings:

@@ -68,7 +68,7 @@ class MarkerSender:
             task.add_done_callback(self._requests.discard)
         for shard, ending in self._marking.finished():
             self._finished(shard, ending)
-        if len(self._marking) and not self._requests:
+        if len(self._marking) and not self._marking.is_asking:
             self._send_later()  # nobody leads what is left
 
     async def _ask(self, broker_id: int, request: WriteTxnMarkersRequest) -> None:
@@ -79,7 +79,9 @@ class MarkerSender:
             log.info("markers not written", broker=broker_id, transactions=len(request.markers), error=str(e))
         finally:  # whatever went wrong: a broker that is never said to have answered would never be asked again
             if self._marking.answered(broker_id, response):
-                asyncio.get_running_loop().call_soon(self._send)
+                # At once: what this node itself has marked is over before the client can send its next request, which
+                # would be told CONCURRENT_TRANSACTIONS, and wait, while the transaction still ends.
+                self._send()
             else:
                 self._send_later()
 

@@ -117,6 +117,8 @@ async def _committed(appended: _Appended, node: Services) -> None:
             await waiting.done
         finally:
             waiting.abandon()
+    if not appended.offsets:
+        return
     ended = await asyncio.gather(*(future for future, _ in appended.offsets), return_exceptions=True)
     for outcome, (_, answer) in zip(ended, appended.offsets, strict=True):
         if isinstance(outcome, ApiError):
