@@ -106,3 +106,25 @@ def test_a_secret_as_plain_text_is_refused_without_repeating_it(key: str) -> Non
 def test_writes_need_no_topic_option() -> None:
     assert parse_write_options(CLIENT).topic is None
     assert parse_write_options(CLIENT | {"topic": "out", "checkpointLocation": "x"}).topic == "out"
+
+
+def test_exactly_once_is_asked_for() -> None:
+    assert parse_write_options(CLIENT).transactional_id_prefix is None
+    assert parse_write_options(CLIENT | {"exactlyOnce": "true"}).transactional_id_prefix == "barnabas-spark"
+    named = {"exactlyonce": "TRUE", "transactionalidprefix": "orders", "kafka.acks": "all"}
+    assert parse_write_options(CLIENT | named).transactional_id_prefix == "orders"
+
+
+@pytest.mark.parametrize(("options", "says"), [
+    ({"exactlyOnce": "yes"}, "want true or false"),
+    ({"exactlyOnc": "true"}, "did you mean exactlyOnce"),
+    ({"transactionalIdPrefix": "orders"}, "no effect without transactions: set exactlyOnce"),
+    ({"exactlyOnce": "false", "transactionalIdPrefix": "orders"}, "set exactlyOnce to true"),
+    ({"exactlyOnce": "true", "transactionalIdPrefix": " "}, "transactionalIdPrefix is empty"),
+    ({"exactlyOnce": "true", "kafka.acks": "1"}, "kafka.acks is '1', but exactlyOnce needs all"),
+    ({"exactlyOnce": "true", "kafka.enable.idempotence": "false"}, "exactlyOnce needs true"),
+    ({"kafka.transactional.id": "orders"}, "use exactlyOnce, and transactionalIdPrefix"),
+])  # fmt: skip
+def test_transactions_that_cannot_be_are_refused(options: dict[str, str], says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        parse_write_options(CLIENT | options)

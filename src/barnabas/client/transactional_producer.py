@@ -24,6 +24,7 @@ from barnabas.client.admin.groups import CommittedOffset
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.client.group_metadata import GroupMetadata
+from barnabas.client.open_transaction import OpenTransaction
 from barnabas.client.producer import NAMED_TOPICS_VERSION, Producer
 from barnabas.client.transaction_errors import (
     IllegalTransactionStateError,
@@ -137,6 +138,20 @@ class TransactionalProducer(Producer):
             if self.phase in (Phase.IN_TRANSACTION, Phase.ABORTABLE_ERROR):
                 await self.abort()
             raise
+
+    async def hand_over(self) -> OpenTransaction:
+        """Deliver everything that was sent, and leave the transaction open for `end_transaction`, here or elsewhere.
+
+        What failed is raised as `commit` would. Afterwards there is nothing to do here but `close`.
+        """
+        self._check_nothing_under_way("hand_over()")
+        if self.phase is not Phase.COMMITTING:
+            self._state.ending(commit=True)
+        await self._drained()
+        if self._adding is not None:
+            await asyncio.wait([self._adding])
+        self._state.check()
+        return OpenTransaction(self._state.transactional_id, self._state.producer, self._state.v2)
 
     async def close(self, *, flush: bool = True) -> None:
         """End the producer; what is open is aborted. Without flush that is tried for a few seconds only."""

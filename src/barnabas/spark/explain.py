@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from barnabas.client.config import ClientConfig
+from barnabas.client.transaction_errors import TransactionTimeoutError
 from barnabas.model.acl import AclOperation, ResourceType
 from barnabas.model.config import ConfigError
 from barnabas.net.client import ChannelError
@@ -30,30 +31,34 @@ class DataLossError(SourceError):
 
 
 class RefusedError(ApiError):
-    """A node's refusal, with the name of the topic or group it is about."""
+    """A node's refusal, with the name of the topic or group it is about. prefix: what its like all begin with."""
 
-    def __init__(self, code: ErrorCode, resource: str) -> None:
+    def __init__(self, code: ErrorCode, resource: str, prefix: str | None = None) -> None:
         super().__init__(code, f"{resource}: {code.message}")
         self.resource = resource
+        self.prefix = prefix
 
 
 @contextmanager
-def about(resource: str) -> Iterator[None]:
-    """Add to a refusal what it is about."""
+def about(resource: str, prefix: str | None = None) -> Iterator[None]:
+    """Add to a refusal what it is about. prefix: of a resource that is one of many, for which one ACL is enough."""
     try:
         yield
     except RefusedError:
         raise
     except ApiError as error:
-        raise RefusedError(error.code, resource) from error
+        raise RefusedError(error.code, resource, prefix) from error
 
 
 _RESOURCES: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: ResourceType.TOPIC,
     ErrorCode.GROUP_AUTHORIZATION_FAILED: ResourceType.GROUP,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: ResourceType.TRANSACTIONAL_ID,
     # Who may write to no topic at all is refused a producer id, in the cluster's name; a rule on the topic cures it.
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: ResourceType.TOPIC,
 }
+_NEEDED: Final = {ResourceType.GROUP: AclOperation.READ, ResourceType.TRANSACTIONAL_ID: AclOperation.WRITE}
+"""What is done here to what is no topic."""
 
 
 @contextmanager
@@ -65,7 +70,7 @@ def explained(config: ClientConfig, operation: AclOperation) -> Iterator[None]:
         raise SourceError(_about_refusal(error, config, operation)) from error
     except ChannelError as error:
         raise SourceError(f"{_servers(config)}: {error} (as {principal(config)})") from error
-    except (ConfigError, ProtocolError) as error:
+    except (ConfigError, ProtocolError, TransactionTimeoutError) as error:
         raise SourceError(f"{_servers(config)}: {error}") from error
 
 
@@ -90,14 +95,15 @@ def _about_refusal(error: ApiError, config: ClientConfig, operation: AclOperatio
         return f"{_servers(config)}: topic {resource} does not exist"
     if kind is None:
         return f"{_servers(config)}: {error.code.name}: {error}"
-    needed = AclOperation.READ if kind is ResourceType.GROUP else operation
+    needed = _NEEDED.get(kind, operation)
     who = principal(config)
-    flag = f"--{kind.name.lower()} {resource}"
+    flag = f"--{kind.name.lower().replace('_', '-')} {error.prefix or resource}"
+    pattern = "" if error.prefix is None else " --resource-pattern-type prefixed"
     allowed = who if who.startswith("User:") else "User:NAME"
     return (
         f"{_servers(config)}: {who} is not allowed to {needed.name} {kind.name} {resource}. "
         f"It needs an ACL that allows {needed.name} on {kind.name} {resource}; an administrator adds it with: "
-        f"barnabas acls --add --allow-principal {allowed} --operation {needed.name} {flag}"
+        f"barnabas acls --add --allow-principal {allowed} --operation {needed.name}{pattern} {flag}"
     )
 
 

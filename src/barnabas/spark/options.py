@@ -35,7 +35,8 @@ READ_OPTIONS: Final = (
     "endingOffsetsByTimestamp", "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss", "includeHeaders",
     "groupIdPrefix",
 )  # fmt: skip
-WRITE_OPTIONS: Final = ("topic", "includeHeaders")
+WRITE_OPTIONS: Final = ("topic", "includeHeaders", "exactlyOnce", "transactionalIdPrefix")
+DEFAULT_TRANSACTIONAL_ID_PREFIX: Final = "barnabas-spark"
 UNSUPPORTED: Final = {
     "minOffsetsPerTrigger": "use a longer trigger interval",
     "maxTriggerDelay": "use a longer trigger interval",
@@ -51,6 +52,7 @@ FORBIDDEN_CLIENT: Final = {
     "key.serializer": "keys are written as the bytes of the column",
     "value.serializer": "values are written as the bytes of the column",
     "interceptor.classes": "interceptors are Java classes",
+    "transactional.id": "each task has one of its own; use exactlyOnce, and transactionalIdPrefix for how they begin",
 }
 
 _SENSITIVE: Final = re.compile(r"password|secret|jaas|ssl\.keystore\.key$|ssl\.key\.pem$", re.IGNORECASE)
@@ -103,10 +105,14 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """A checked write. topic: where every row goes, whatever its topic column says; None when rows say."""
+    """A checked write. topic: where every row goes, whatever its topic column says; None when rows say.
+
+    transactional_id_prefix: how the transactional ids of an exactly once write begin; None when it is at least once.
+    """
 
     client: Mapping[str, str]
     topic: str | None = None
+    transactional_id_prefix: str | None = None
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -141,7 +147,24 @@ def wants_headers(options: Mapping[str, str]) -> bool:
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     """Check the options of a write; OptionError names the first that cannot be used."""
     given = _fold(options, WRITE_OPTIONS)
-    return WriteOptions(client=_client(options), topic=given.get("topic", "").strip() or None)
+    client = _client(options)
+    return WriteOptions(client, given.get("topic", "").strip() or None, _transactional_id_prefix(given, client))
+
+
+def _transactional_id_prefix(given: Mapping[str, str], client: Mapping[str, str]) -> str | None:
+    prefix = given.get("transactionalIdPrefix", DEFAULT_TRANSACTIONAL_ID_PREFIX).strip()
+    if not _boolean(given, "exactlyOnce", False):
+        if "transactionalIdPrefix" in given:
+            raise OptionError(
+                "transactionalIdPrefix has no effect without transactions: set exactlyOnce to true as well"
+            )
+        return None
+    if not prefix:
+        raise OptionError("transactionalIdPrefix is empty, want how the transactional ids begin, such as orders-job")
+    for key, needed in (("acks", ("all", "-1")), ("enable.idempotence", ("true",))):
+        if (value := client.get(key, needed[0]).strip().lower()) not in needed:
+            raise OptionError(f"kafka.{key} is {value!r}, but exactlyOnce needs {needed[0]}: leave kafka.{key} out")
+    return prefix
 
 
 def _fold(options: Mapping[str, str], known: tuple[str, ...]) -> dict[str, str]:

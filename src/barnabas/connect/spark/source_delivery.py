@@ -19,7 +19,7 @@ from barnabas.connect.runtime import Event, SourceOffsets, TaskLaunch, Transacti
 from barnabas.connect.source_transactions import SourceTransactions, boundaries_of
 from barnabas.connect.spark.source_offsets import OffsetsOfSources
 from barnabas.net.clock import SystemClock
-from barnabas.spark.writer import records_of
+from barnabas.spark.row_task import records_of
 from barnabas.wire.record_batch import Record
 
 _AT_A_TIME: Final = 1_000

@@ -20,7 +20,8 @@ from barnabas.net.client import ChannelError
 from barnabas.spark.bridge import Work, borrow
 from barnabas.spark.explain import RefusedError, SourceError, about, explained
 from barnabas.spark.options import WriteOptions
-from barnabas.spark.writer import DEFAULTS, write_rows
+from barnabas.spark.row_task import DEFAULTS
+from barnabas.spark.writer import write_rows
 from barnabas.wire.batch_writer import batch_of_body
 from barnabas.wire.compression import Compression
 from barnabas.wire.errors import ApiError, ErrorCode
