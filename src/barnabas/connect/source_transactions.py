@@ -127,7 +127,7 @@ class SourceTransactions:
         async with self._lock:
             self._partial = False
             for offset in offsets:
-                self._offsets[_name(offset)] = offset
+                self._offsets[partition_name(offset)] = offset
             now_ms = self._clock.monotonic_ms()
             if not self._begun:
                 self._begun, self._boundaries = True, self._boundaries.begun(now_ms)
@@ -203,5 +203,6 @@ class SourceTransactions:
             ) from e
 
 
-def _name(offset: ConnectorOffset) -> bytes:
+def partition_name(offset: ConnectorOffset) -> bytes:
+    """Give what tells a source's partitions apart, whatever the order of their fields."""
     return encode_json({name: offset.partition[name] for name in sorted(offset.partition)})

@@ -21,7 +21,7 @@ from barnabas.connect.connectors.jdbc_sink import JdbcSink
 from barnabas.connect.connectors.jdbc_source import JdbcSource
 from barnabas.connect.connectors.spark_sink import SparkSink
 from barnabas.connect.connectors.spark_source import SparkSource
-from barnabas.connect.herder_port import ConnectorOffset
+from barnabas.connect.herder_port import ConnectorOffset, WriteFailedError
 from barnabas.connect.runtime import Event, Failed, Paused, Progress, Running, Stopped, TaskLaunch
 from barnabas.connect.spark.runner import SparkRuntime
 from barnabas.connect.spark.settings import SparkSettings
@@ -76,10 +76,14 @@ def topics(connect_cluster: LocalCluster) -> Topics:
 
 
 class KeptOffsets:
-    """Keeps source offsets as long as it lives: an implementation of SourceOffsets that needs no topic."""
+    """Keeps source offsets as long as it lives: an implementation of SourceOffsets that needs no topic.
+
+    refuses: whether it takes none, as a topic whose brokers are away.
+    """
 
     def __init__(self) -> None:
         self.kept: dict[str, list[ConnectorOffset]] = {}
+        self.refuses = False
 
     @property
     def topic(self) -> str:
@@ -104,6 +108,8 @@ class KeptOffsets:
 
     async def write(self, connector: str, offsets: Sequence[ConnectorOffset]) -> None:
         """Keep these."""
+        if self.refuses:
+            raise WriteFailedError("the offsets are refused")
         new = {str(each.partition): each for each in offsets}
         old = [each for each in self.kept.get(connector, []) if str(each.partition) not in new]
         self.kept[connector] = old + [each for each in offsets if each.offset is not None]

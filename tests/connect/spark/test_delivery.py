@@ -1,4 +1,4 @@
-"""How long a source's records wait for a cluster that does not take them (`delivery.timeout.ms`)."""
+"""How long a source's records wait for a cluster that does not take them (`delivery.timeout.ms`), and its offsets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.connect.runtime import Begun, Failed
+from barnabas.connect.herder_port import ConnectorOffset
+from barnabas.connect.runtime import Begun, Committed, Failed
 from barnabas.connect.spark.writing import may_pass
 from barnabas.net.client import DisconnectedError, RequestTimeoutError
 from barnabas.spark.explain import RefusedError
 from barnabas.testing.local import LocalCluster
 from barnabas.wire.errors import ApiError, ErrorCode
+from tests.connect.workers import until
 
 from .conftest import Topics, Watched
 
@@ -51,6 +53,29 @@ async def test_a_source_fails_when_its_records_waited_too_long(
     again = await watched.start(config(topic, file), name=task.connector, generation=2)
     await watched.until(lambda: watched.records(again) == 2)  # both runs together
     assert topics.values(topic, 2) == [b"one", b"two"]
+
+
+async def test_a_source_whose_offsets_cannot_be_kept_goes_on_and_keeps_them_later(
+    watched: Watched, topics: Topics, tmp_path: Path
+) -> None:
+    topic, file = topics.create(), tmp_path / "in"
+    file.write_text("one\n")
+    watched.offsets.refuses = True
+    task = await watched.start(config(topic, file))
+    await watched.until(lambda: watched.records(task) == 1)
+    with file.open("a") as more:
+        more.write("two\n")
+    await watched.until(lambda: watched.records(task) == 2)
+    assert [event.failed for event in watched.of(task) if isinstance(event, Committed)] == [True, True]
+    watched.offsets.refuses = False
+    await until(lambda: watched.offsets.kept)  # though nothing is new
+    await watched.runtime.stop(task)
+    assert watched.offsets.kept[task.connector] == [ConnectorOffset({"filename": str(file)}, {"position": 8})]
+    with file.open("a") as more:
+        more.write("three\n")
+    again = await watched.start(config(topic, file), name=task.connector, generation=2)
+    await watched.until(lambda: watched.records(again) == 3)  # both runs together
+    assert topics.values(topic, 3) == [b"one", b"two", b"three"]
 
 
 @pytest.mark.parametrize("producer", [{}, {"delivery_timeout_ms": "600000"}], ids=["unset", "long"])

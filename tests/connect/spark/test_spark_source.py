@@ -51,6 +51,26 @@ async def test_a_stream_is_written_and_a_restart_goes_on_where_the_offsets_topic
     assert sorted(numbers(topics, topic, more)[:more]) == list(range(more))
 
 
+async def test_a_stream_whose_offsets_cannot_be_kept_goes_on_where_it_is(watched: Watched, topics: Topics) -> None:
+    topic = topics.create()
+    watched.offsets.refuses = True
+    task = await watched.start({**RATE, "topic": topic})
+    await watched.until(lambda: watched.records(task) >= 5)
+    await watched.runtime.pause(task)
+    await watched.until_state(task, Paused)
+    paused = watched.records(task)
+    await watched.runtime.resume(task)
+    await watched.until(lambda: watched.records(task) > paused)
+    assert watched.offsets.kept == {}
+    watched.offsets.refuses = False
+    await watched.runtime.stop(task)
+    done = watched.records(task)
+    (kept,) = watched.offsets.kept[task.connector]
+    assert kept.offset is not None
+    assert kept.offset["offset"]["offset"] == done
+    assert sorted(numbers(topics, topic, done)) == list(range(done))
+
+
 async def test_transformations_and_converters_are_at_work(watched: Watched, topics: Topics) -> None:
     topic = topics.create()
     shaped = {

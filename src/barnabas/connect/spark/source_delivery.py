@@ -1,7 +1,8 @@
 """How a source's task brings records to Kafka and keeps its place: at least once, or exactly once in transactions.
 
-At least once, Spark's executors write, and the offsets are kept once they have. In transactions one producer writes,
-in the worker's process: brokers allow a transactional id one producer only (KIP-618).
+At least once, Spark's executors write, and the offsets are kept once they have; where their topic takes none for a
+while, later. In transactions one producer writes, in the worker's process: brokers allow a transactional id one
+producer only (KIP-618).
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 import pyarrow as pa
+import structlog
 
 from barnabas.connect.connector import TransactionContext
-from barnabas.connect.herder_port import ConnectorOffset
+from barnabas.connect.herder_port import ConnectorOffset, WriteFailedError
 from barnabas.connect.runtime import Event, SourceOffsets, TaskLaunch, TransactionCommitted
-from barnabas.connect.source_transactions import SourceTransactions, boundaries_of
+from barnabas.connect.source_transactions import SourceTransactions, boundaries_of, partition_name
 from barnabas.connect.spark.source_offsets import OffsetsOfSources
 from barnabas.net.clock import SystemClock
 from barnabas.spark.row_task import records_of
 from barnabas.wire.record_batch import Record
 
 _AT_A_TIME: Final = 1_000
+log: Final = structlog.get_logger("barnabas.connect.task")
 
 
 class SourceDelivery:
@@ -45,6 +48,8 @@ class SourceDelivery:
         self._open = AsyncExitStack()
         self._store: SourceOffsets | None = None
         self._transactions: SourceTransactions | None = None
+        self._unkept: dict[bytes, ConnectorOffset] = {}
+        self._keeping = asyncio.Lock()
 
     @property
     def store(self) -> SourceOffsets:
@@ -85,24 +90,48 @@ class SourceDelivery:
 
     async def read(self, partitions: Sequence[Mapping[str, object]]) -> Sequence[ConnectorOffset]:
         """Give where these partitions stand."""
-        return await self.store.read(self._launch.id.connector, partitions)
+        known = await self.store.read(self._launch.id.connector, partitions)
+        return [self._unkept.get(partition_name(offset), offset) for offset in known]
 
     async def batch_done(self, offsets: Sequence[ConnectorOffset]) -> None:
-        """Keep where the source is after a batch; in transactions, at the latest when this one ends."""
-        if self._transactions is None:
-            await self.store.write(self._launch.id.connector, offsets)
-        else:
+        """Keep where the source is after a batch; in transactions, at the latest when this one ends.
+
+        WriteFailedError when the topic does not take it: it is tried again with the next batch, or when nothing is new.
+        """
+        if self._transactions is not None:
             await self._transactions.batch_done(offsets)
+            return
+        self._unkept |= {partition_name(offset): offset for offset in offsets}
+        await self._keep()
 
     async def idle(self) -> None:
-        """End a transaction whose time is over, where there is nothing new to be written."""
+        """Do what is due where there is nothing new to be written.
+
+        That is to end a transaction whose time is over, or to keep what could not be kept before: WriteFailedError.
+        """
         if self._transactions is not None:
             await self._transactions.idle()
+        else:
+            await self._keep()
 
     async def finish(self) -> None:
         """Come to an end that holds: the task pauses, or is stopped."""
         if self._transactions is not None:
             await self._transactions.finish()
+            return
+        try:
+            await self._keep()
+        except WriteFailedError as e:
+            log.warning(
+                "where a source is could not be kept; it may send records again", task=str(self._launch.id), why=str(e)
+            )
+
+    async def _keep(self) -> None:
+        async with self._keeping:
+            if writing := dict(self._unkept):
+                await self.store.write(self._launch.id.connector, list(writing.values()))
+                newer = {name: offset for name, offset in self._unkept.items() if offset is not writing.get(name)}
+                self._unkept = newer
 
     async def close(self) -> None:
         """Let go of everything; what is open is never seen."""

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.connect.connector import ConnectError, Source
-from barnabas.connect.herder_port import ConnectorOffset
+from barnabas.connect.herder_port import ConnectorOffset, WriteFailedError
 from barnabas.connect.runtime import Begun, OnEvent, Progress, TaskLaunch
 from barnabas.connect.spark import checkpoints
 from barnabas.connect.spark.source_delivery import SourceDelivery
@@ -131,8 +131,11 @@ class SourceTask(Task):
         asyncio.run_coroutine_threadsafe(self._keep_end(end, progress), self._loop).result()
 
     async def _keep_end(self, end: Mapping[str, Any], progress: Progress) -> None:
-        async with self.committing():
-            await self._delivery.batch_done([ConnectorOffset(self._partition, end)])
+        try:
+            async with self.committing():
+                await self._delivery.batch_done([ConnectorOffset(self._partition, end)])
+        except WriteFailedError as error:
+            self.complain(error)  # the query goes on; it is kept with a later batch
         for topic in self._pipeline.topics:
             self.used(topic)
         self.say(progress)

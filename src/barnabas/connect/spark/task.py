@@ -21,6 +21,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from barnabas.connect.connector import TaskContext
+from barnabas.connect.herder_port import WriteFailedError
 from barnabas.connect.runtime import (
     Committed,
     Event,
@@ -140,18 +141,19 @@ class Task(ABC):
         """Do something once more, later, when the cluster cannot be reached or is not ready: that is no failure."""
         try:
             worked = await work()
-        except (DisconnectedError, RequestTimeoutError) as error:
-            self._complain(error)
+        except (DisconnectedError, RequestTimeoutError, WriteFailedError) as error:
+            self.complain(error)
             return False
         except ApiError as error:
             if not error.code.retriable:
                 raise
-            self._complain(error)
+            self.complain(error)
             return False
         self._complained = False
         return worked
 
-    def _complain(self, error: Exception) -> None:
+    def complain(self, error: Exception) -> None:
+        """Log, once until things go well again, that the cluster is not well: that is no failure of the task's."""
         if not self._complained:
             log.warning("the cluster does not answer as it should; trying on", task=str(self.id), why=str(error))
         self._complained = True
