@@ -11,7 +11,6 @@ import pytest
 
 from barnabas.core.metadata.levels import Levels
 from barnabas.core.metadata.token_changes import (
-    NO_TIME,
     TokenRules,
     create_token,
     expire_token,
@@ -105,7 +104,7 @@ def test_what_is_refused_leaves_nothing_behind(changes: dict[str, Any], error: E
     tokens = Tokens()
     refused = tokens.create(**changes)
     assert (refused.error_code, refused.token_id, refused.hmac) == (error, "", b"")
-    assert (refused.issue_timestamp_ms, refused.expiry_timestamp_ms, refused.max_timestamp_ms) == (NO_TIME,) * 3
+    assert (refused.issue_timestamp_ms, refused.expiry_timestamp_ms, refused.max_timestamp_ms) == (0,) * 3
     assert not tokens.image.by_id
 
 

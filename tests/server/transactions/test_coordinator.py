@@ -241,3 +241,26 @@ async def test_who_is_not_here_is_not_looked_after(world: World) -> None:
     with pytest.raises(ApiError) as refused:
         await world.end(Producer(1, 0))
     assert refused.value.code is E.NOT_COORDINATOR
+
+
+async def test_what_nobody_may_ask_for_is_refused_by_a_node_that_looks_after_nothing() -> None:
+    """As in Kafka: a client that is sent to another node for it would be sent around for ever."""
+    coordinator = World().coordinator
+    nobody = Producer(1, 0)
+    for name, timeout_ms, code in (
+        ("", 60_000, E.INVALID_REQUEST),
+        ("t", 0, E.INVALID_TRANSACTION_TIMEOUT),
+        ("t", 60_000, E.NOT_COORDINATOR),
+    ):
+        request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
+        with pytest.raises(ApiError, match=code.name):
+            await coordinator.init_producer_id(request, 4)
+    for name, code in (("", E.INVALID_REQUEST), ("t", E.NOT_COORDINATOR)):
+        with pytest.raises(ApiError, match=code.name):
+            await coordinator.end(EndTxnRequest(transactional_id=name), 4)
+        with pytest.raises(ApiError, match=code.name):
+            await coordinator.add_partitions(name, nobody, frozenset(), 3)
+        with pytest.raises(ApiError, match=code.name):
+            await coordinator.verify_partitions(name, nobody, frozenset())
+        assert coordinator.describe(name).error_code == code
+    await coordinator.close()

@@ -85,7 +85,9 @@ def create_token(
     if error is _E.NONE and owner.principal_type != USER_TYPE:
         error = _E.INVALID_PRINCIPAL_TYPE
     if error is not _E.NONE or rules.secrets is None:
-        return Decision((), refused_creation(error, owner, requester))
+        refused = refused_creation(error, owner, requester)
+        refused.issue_timestamp_ms = refused.expiry_timestamp_ms = refused.max_timestamp_ms = 0  # as controllers do
+        return Decision((), refused)
     lifetime_ms = rules.max_lifetime_ms
     if request.max_lifetime_ms > 0:
         lifetime_ms = min(lifetime_ms, request.max_lifetime_ms)

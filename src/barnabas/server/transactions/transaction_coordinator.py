@@ -17,6 +17,7 @@ from barnabas.core.transactions.config import TransactionConfig
 from barnabas.core.transactions.ending import Ending
 from barnabas.core.transactions.errors import response_error
 from barnabas.core.transactions.image import TransactionImage
+from barnabas.core.transactions.init_producer_id import wanted
 from barnabas.core.transactions.shard import TransactionShard
 from barnabas.model.ports import Clock
 from barnabas.model.topic_partition import TopicPartition
@@ -72,6 +73,7 @@ class TransactionCoordinator:
         new_sender: Callable[[Callable[[int, Ending], None]], MarkerSender],
         settings: LogSettings | None = None,
     ) -> None:
+        self._config = config
         self._clock = clock
         self._producer_ids = producer_ids
         self._partition_count = partition_count
@@ -126,6 +128,7 @@ class TransactionCoordinator:
     async def init_producer_id(self, request: InitProducerIdRequest, version: int) -> InitProducerIdResponse:
         """Give a transactional id's producer its id and epoch."""
         assert request.transactional_id is not None
+        wanted(request, self._config)  # what nobody may ask for is refused by every node
         await self._producer_ids.provide()
         return await self._submit(
             request.transactional_id, lambda shard, now: shard.init_producer_id(request, version, now)
