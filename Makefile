@@ -82,7 +82,7 @@ spark: $(STAMP) ## the Spark source and sink, and the demo
 sim: $(STAMP) ## seeded simulations, SEEDS seeds from SEED on
 	BARNABAS_SEED=$(SEED) BARNABAS_SEEDS=$(SEEDS) $(BIN)/python -m pytest -q -m sim
 
-chaos: $(STAMP) ## kill, pause and part the nodes of a cluster for CHAOS_MINUTES (10) while clients work, from CHAOS_SEED
+chaos: $(STAMP) ## kill, pause and part the nodes of a cluster for CHAOS_MINUTES (10) while clients work, from CHAOS_SEED; CHAOS_LOAD=loops: transactions
 	$(BIN)/python -m tests.chaos
 
 traces: $(STAMP) ## rewrite the expected halves of tests/traces

@@ -1,4 +1,7 @@
-"""`python -m tests.chaos`: a long chaos run on a cluster of processes, Barnabas's or Apache Kafka's."""
+"""`python -m tests.chaos`: a long chaos run on a cluster of processes, Barnabas's or Apache Kafka's.
+
+The load is either clients of every kind, or loops that bring records from topic to topic in transactions.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,23 @@ import os
 import random
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypedDict
 
 from barnabas.testing.processes import Barnabas, ProcessCluster, Software
-from tests.chaos.run import run
+from tests.chaos.loops import run as loops
+from tests.chaos.run import Account, run
 from tests.peers.apache import ApacheKafka
+
+
+class Chaos(TypedDict):
+    """How a run is to be, whatever the load."""
+
+    seed: int
+    seconds: float
+    say: Callable[[str], None]
+    rate: float
 
 
 def main() -> int:
@@ -20,6 +35,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=float(os.environ.get("CHAOS_MINUTES") or 10))
     parser.add_argument("--seed", type=int, default=int(os.environ.get("CHAOS_SEED") or random.randrange(1 << 31)))
     parser.add_argument("--software", choices=("barnabas", "kafka", "mixed"), default="barnabas")
+    parser.add_argument("--load", choices=("clients", "loops"), default=os.environ.get("CHAOS_LOAD") or "clients")
     parser.add_argument("--controllers", type=int, default=3)
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--combined", type=int, default=0)
@@ -43,21 +59,27 @@ def main() -> int:
             plaintext=args.plaintext,
             software=of,
             proxied=True,
-            properties={"group.initial.rebalance.delay.ms": "0"},
+            properties=loops.PROPERTIES if args.load == "loops" else {"group.initial.rebalance.delay.ms": "0"},
         )
-        print(f"seed {args.seed}, {args.minutes:g} minutes, {args.software}: {len(cluster.nodes)} nodes", flush=True)
+        print(
+            f"seed {args.seed}, {args.minutes:g} minutes, {args.software}: {len(cluster.nodes)} nodes, {args.load}",
+            flush=True,
+        )
+        how = Chaos(seed=args.seed, seconds=args.minutes * 60, say=_say, rate=args.rate)
         with cluster:
-            account = run(
-                cluster,
-                seed=args.seed,
-                seconds=args.minutes * 60,
-                say=lambda line: print(line, flush=True),
-                rate=args.rate,
-            )
+            account: Account | loops.Account
+            if args.load == "loops":
+                account = loops.run(cluster, args.keep or Path(directory), **how)
+            else:
+                account = run(cluster, **how)
             print("\n".join(account.lines()))
             if account.wrong:
                 print(cluster.logs(), file=sys.stderr)
     return 1 if account.wrong else 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ class Fault:
 class Nemesis:
     """Makes faults. longest_s: of one fault; say: is told of each."""
 
+    progress = "acknowledged"
+    """What happens to records while work gets done."""
+
     def __init__(
         self, cluster: ProcessCluster, history: History, seed: int, say: Callable[[str], None], longest_s: float = 12.0
     ) -> None:
@@ -79,16 +82,20 @@ class Nemesis:
         stopping.wait(rest)
 
     def _progress(self) -> None:
-        """Wait until records are acknowledged again: the next fault must meet a cluster that works."""
-        begun, known = self._history.now(), len(self._history.acknowledged)
-        while len(self._history.acknowledged) == known:
+        """Wait until work gets done again: the next fault must meet a cluster that works."""
+        begun, known = self._history.now(), self._done()
+        while self._done() == known:
             if self._history.now() - begun > PROGRESS_SECONDS:
                 self._history.surprises.append(
                     f"{begun:.1f} s into the run all faults were over, and {PROGRESS_SECONDS:g} s later "
-                    "no record had been acknowledged"
+                    f"no record had been {self.progress}"
                 )
                 return
             threading.Event().wait(0.02)
+
+    def _done(self) -> int:
+        """Give a number that grows while work gets done."""
+        return len(self._history.acknowledged)
 
     # --- faults
 

@@ -11,12 +11,14 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import (
     GroupAuthorizationFailedError,
     KafkaConnectionError,
+    ProducerFenced,
     TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
 )
 
 from barnabas.model import acl
 from tests.clients.nodes import ServedNode
+from tests.peers.eventually import eventually
 
 pytestmark = [
     pytest.mark.peer,
@@ -84,6 +86,40 @@ async def test_a_group_goes_on_where_it_committed(node: ServedNode, name: str) -
         second.seek(partition, found.offset)
         assert (await consume(second, 1))[0].value == b"3"
         assert await second.end_offsets([partition]) == {partition: 6}
+
+
+async def test_transactions(node: ServedNode, name: str) -> None:
+    """Commits, aborts, sends a group's offsets, and is fenced."""
+    await create(node, name)
+    transactional = {**node.aiokafka(), "transactional_id": name}
+    where = TopicPartition(name, 0)
+    async with (
+        AIOKafkaProducer(**transactional) as producer,
+        AIOKafkaConsumer(
+            name, **node.aiokafka(), group_id=name, isolation_level="read_committed", auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        ) as consumer,
+    ):  # fmt: skip
+        for value in (b"committed", b"too"):
+            async with producer.transaction():
+                await producer.send_and_wait(name, value)
+            await producer.begin_transaction()
+            await producer.send_and_wait(name, b"aborted")
+            await producer.abort_transaction()
+        assert [record.value for record in await consume(consumer, 2)] == [b"committed", b"too"]
+        for commits in (False, True):
+            await producer.begin_transaction()
+            await producer.send_offsets_to_transaction({where: 4}, name)
+            await (producer.commit_transaction() if commits else producer.abort_transaction())
+            await eventually(lambda: consumer.committed(where), 4 if commits else None)
+        await producer.begin_transaction()
+        await producer.send_and_wait(name, b"by a zombie")
+        async with AIOKafkaProducer(**transactional) as successor:
+            with pytest.raises(ProducerFenced):
+                await producer.commit_transaction()
+            async with successor.transaction():
+                await successor.send_and_wait(name, b"by its successor")
+        assert [record.value for record in await consume(consumer, 1)] == [b"by its successor"]
 
 
 async def test_administration(node: ServedNode, name: str) -> None:

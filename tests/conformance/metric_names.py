@@ -21,7 +21,6 @@ def matches(known: Known, item: str) -> bool:
     return re.fullmatch(known.items, item) is not None
 
 
-_NO_TRANSACTIONS: Final = "transactions are not offered"
 _NO_SHARE_GROUPS: Final = "share groups are not offered"
 _NO_QUEUE: Final = "the loop that reads a request serves it, and sends the answer as soon as there is one"
 _NO_CONVERSION: Final = "no format of records is ever converted, nor memory set aside for it"
@@ -33,10 +32,6 @@ _OF_THE_JVM: Final = "a measurement of Kafka's own libraries of measurements"
 
 MISSING: Final = (
     # --- what is not offered
-    Known(r"broker kafka\.coordinator\.transaction:.*", _NO_TRANSACTIONS),
-    Known(r"broker kafka\.server:AddPartitions.*", _NO_TRANSACTIONS),
-    Known(r"broker kafka\.server:ReplicaManager:PartitionsWithLateTransactionsCount\{\}", _NO_TRANSACTIONS),
-    Known(r"broker kafka\.server:(transaction-coordinator|txn-marker-channel)-metrics:.*", _NO_TRANSACTIONS),
     Known(r"broker kafka\.server:Share.*", _NO_SHARE_GROUPS),
     Known(r"broker kafka\.server:(Persister-channel|share-coordinator)-metrics:.*", _NO_SHARE_GROUPS),
     Known(r"broker kafka\.server:BrokerTopicMetrics:(Failed|Total)Share.*", _NO_SHARE_GROUPS),
@@ -70,6 +65,7 @@ MISSING: Final = (
     Known(
         r"broker kafka\.server:(alter-partition|directory-assignments|forwarding|heartbeat)-metrics:.*", _ONE_CONNECTION
     ),
+    Known(r"broker kafka\.server:txn-marker-channel-metrics:.*", _ONE_CONNECTION),
     Known(r"broker kafka\.server:replica-fetcher-metrics:.*", _ONE_CONNECTION),
     Known(r"controller kafka\.server:registration-metrics:.*", _ONE_CONNECTION),
     Known(r".* kafka\.server:raft-channel-metrics:.*", _ONE_CONNECTION),

@@ -9,6 +9,9 @@ import pytest
 
 from barnabas.testing.local import LocalCluster
 from barnabas.testing.logs import log_by_logging_unless_told
+from tests.peers.kafka import RealKafka
+
+OURS, THEIRS = "our brokers", "their brokers"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,6 +33,16 @@ def connect_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalC
 def bootstrap(connect_cluster: LocalCluster) -> str:
     """Give where that node listens."""
     return next(iter(connect_cluster)).bootstrap
+
+
+@pytest.fixture(params=[OURS, pytest.param(THEIRS, marks=[pytest.mark.slow, pytest.mark.peer])])
+def brokers(request: pytest.FixtureRequest) -> str:
+    """Give where brokers listen, for tests that are run on both: that node, and one of Apache Kafka's."""
+    if request.param == THEIRS:
+        kafka: RealKafka = request.getfixturevalue("real_kafka")
+        return kafka.bootstrap("PLAINTEXT")
+    cluster: LocalCluster = request.getfixturevalue("connect_cluster")
+    return next(iter(cluster)).bootstrap
 
 
 @pytest.fixture

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from barnabas.client.admin.transactions import TransactionsAdmin
+from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.client.producer import Producer
+from barnabas.client.producer_id import ProducerId
 from barnabas.connect.herder_port import ConfigInfos, ConnectorOffset, ConnectorType, NotFoundError, PluginInfo
-from barnabas.connect.producer_fencing import fence_producers
 from barnabas.connect.runtime import (
     Event,
     Failed,
@@ -114,7 +116,9 @@ class PlainRuntime:
         await copy.stop()
 
     async def fence(self, name: str, config: Mapping[str, str], tasks: int) -> None:
-        await fence_producers(self._client, transactional_ids(self._group, name, tasks))
+        async with Cluster(self._client) as cluster:
+            fenced = await TransactionsAdmin(cluster).fence_producers(transactional_ids(self._group, name, tasks))
+        assert all(isinstance(outcome, ProducerId) for outcome in fenced.values()), fenced
 
     async def offsets(self, name: str, config: Mapping[str, str]) -> Sequence[ConnectorOffset]:
         return await self._offsets.read_all(name)

@@ -1,4 +1,4 @@
-"""Sources in transactions, and the leader's own, on a real Kafka (KIP-618)."""
+"""Sources in transactions, and the leader's own, on brokers of ours and on a real Kafka (KIP-618)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ from barnabas.core.connect.ids import ConnectorTaskId
 from barnabas.wire.record_batch import Record
 from tests.connect.clock import SetClock
 from tests.connect.committed import Granted, committed, make_topics
+from tests.connect.conftest import OURS, THEIRS
 from tests.connect.rest.http import request, signed
 from tests.connect.test_mixed_group import some_files
 from tests.connect.workers import running, source, states, until, worker_properties
 from tests.peers.connect import JvmWorker
-from tests.peers.kafka import RealKafka
 
-pytestmark = [pytest.mark.slow, pytest.mark.peer]
 TASK = ConnectorTaskId("x", 0)
 
 
 @pytest.fixture
-def bootstrap(real_kafka: RealKafka) -> str:
-    return real_kafka.bootstrap("PLAINTEXT")
+def bootstrap(brokers: str) -> str:
+    return brokers
 
 
 def _producer(bootstrap: str, transactional_id: str) -> TransactionalProducer:
@@ -200,7 +199,11 @@ async def test_a_leader_that_was_shut_out_claims_the_topic_again_while_it_leads(
         await until(lambda: states(follower, "lines") == ["RUNNING", "RUNNING"])
 
 
-@pytest.mark.parametrize("leads", ["theirs", "ours"])
+@pytest.mark.slow
+@pytest.mark.peer
+@pytest.mark.parametrize(
+    ("brokers", "leads"), [(OURS, "theirs"), (THEIRS, "theirs"), (THEIRS, "ours")], indirect=["brokers"]
+)
 async def test_a_group_of_both_kinds_shuts_out_and_begins(
     bootstrap: str, group: str, tmp_path: Path, leads: str
 ) -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from barnabas.connect.herder_port import InternalRequest, NotAssignedError, NotLeaderError
 from barnabas.connect.worker import Worker
+from barnabas.core.connect.config_state import TaskConfigsUpdated
 from barnabas.core.connect.ids import ConnectorTaskId
 from barnabas.core.connect.signature import InternalRequestError, sign
+from barnabas.core.connect.status import State
 from barnabas.core.connect.subprotocol import Subprotocol
 from tests.connect.plain_runtime import FILE_SOURCE, PlainPlugins
 from tests.connect.workers import read_lines, running, source, states, until, worker_properties
@@ -104,6 +106,23 @@ async def test_internal_requests_are_checked_where_the_group_signs_and_only_ther
         await until(lambda: one.engine.member.subprotocol is Subprotocol.SESSIONED)
         with pytest.raises(InternalRequestError):
             one.herder.verify_internal_request(InternalRequest(b"[]", {}))
+
+
+async def test_a_task_that_is_as_it_is_wanted_goes_on_when_the_change_is_heard_of_late(
+    bootstrap: str, group: str, tmp_path: Path
+) -> None:
+    """The record is read while the worker joins: then the task is started with what it says before it is acted on."""
+    (tmp_path / "in.txt").write_text("x\n")
+    async with running(worker_properties(bootstrap, group)) as one:
+        await one.herder.put_connector_config("lines", source(tmp_path / "in.txt", f"{group}-d"), allow_replace=False)
+        await until(lambda: states(one, "lines") == ["RUNNING", "RUNNING"] and settled(one))
+        engine, started = one.engine, one.engine.member.generation
+        engine.changes.add(TaskConfigsUpdated("lines", (ConnectorTaskId("lines", 0),)), engine.config, 0)
+        engine.inbox.wake.set()
+        await until(lambda: engine.member.generation > started and settled(one))
+        await engine.local.flush()
+        (told,) = engine.statuses.state.tasks("lines")
+        assert (told.state, told.generation) == (State.RUNNING, started)
 
 
 async def test_tasks_go_to_workers_that_have_the_class(bootstrap: str, group: str, tmp_path: Path) -> None:

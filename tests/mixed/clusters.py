@@ -17,6 +17,7 @@ SETTINGS: Final = {
     **SMALL_NODE,
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "6000",
     "connection.failed.authentication.delay.ms": "0",

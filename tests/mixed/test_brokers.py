@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -33,7 +32,7 @@ from tests.peers.kafka_cluster import LEVELS, MixedCluster
 from tests.peers.tools import CONSUMER_GROUP_COMMAND, run_tool
 
 from .clusters import WAIT_S, mixed
-from .walks import Load, admin, in_sync, leaders_and_isrs, new_topic, read_all, same_logs, write_by_librdkafka
+from .walks import Load, admin, in_sync, leaders_and_isrs, led_by, new_topic, read_all, same_logs, write_by_librdkafka
 
 pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
@@ -223,7 +222,7 @@ async def test_a_group_outlives_its_coordinator(cluster: MixedCluster, broker: i
     """Its offsets were written by one kind and are read by the other, which takes the group over."""
     topic = f"grouped-{broker}"
     async with new_topic(cluster, topic, CROSSED) as asking:
-        group = await group_coordinated_by(asking, broker)
+        group = await led_by(asking, OFFSETS, broker, CoordinatorKind.GROUP, f"group-{broker}")
         settings = cluster.librdkafka() | {
             "group.id": group,
             "auto.offset.reset": "earliest",
@@ -271,18 +270,6 @@ def consume_and_commit(consumer: LibrdkafkaConsumer, count: int) -> None:
             assert message.error() is None
         count -= len(messages)
     consumer.commit(asynchronous=False)
-
-
-async def group_coordinated_by(asking: Admin, broker: int) -> str:
-    """Give a group of this broker, which leads no group's partition yet if it was away before."""
-    await asking.cluster.retry(partial(asking.cluster.coordinator, CoordinatorKind.GROUP, "any"))
-    [offsets] = await asking.describe_topics([OFFSETS])
-    await in_sync(asking, OFFSETS, {p.partition_index: p.replica_nodes for p in offsets.partitions})
-    for n in range(200):
-        group = f"group-{broker}-{n}"
-        if await asking.cluster.retry(partial(asking.cluster.coordinator, CoordinatorKind.GROUP, group)) == broker:
-            return group
-    raise AssertionError(f"broker {broker} coordinates no group")
 
 
 async def committed(asking: Admin, group: str) -> dict[int, int]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import KafkaError as LibrdkafkaError
 from confluent_kafka import Producer as LibrdkafkaProducer
+from confluent_kafka import TopicPartition as LibrdkafkaPartition
 
 from barnabas.client.accumulator import Delivery
 from barnabas.client.admin import Admin
 from barnabas.client.admin.reassignments import ElectionType
 from barnabas.client.admin.topics import ListedOffset, NewTopic, OffsetSpec
+from barnabas.client.admin.transactions import TransactionDescription
+from barnabas.client.cluster import CoordinatorKind
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer import PartitionFetcher
 from barnabas.client.producer import Producer
@@ -159,3 +164,65 @@ async def same_logs(directories: Sequence[Path], names: Sequence[str]) -> None:
 
     await eventually(differing, [], WAIT_S)
     assert all(log_bytes(directories[0], name) for name in names)
+
+
+def write_transaction(producer: LibrdkafkaProducer, topic: str, partitions: Iterable[int], value: bytes) -> None:
+    """Begin a transaction and write one record to each partition, acknowledged."""
+    producer.begin_transaction()
+    for partition in partitions:
+        producer.produce(topic, value, partition=partition)
+    assert producer.flush(WAIT_S) == 0
+
+
+def transactional(cluster: ProcessCluster, transactional_id: str) -> LibrdkafkaProducer:
+    """Give librdkafka's producer of a transactional id, its older producers fenced."""
+    settings = {"transactional.id": transactional_id, "transaction.timeout.ms": 600_000, "linger.ms": 0}
+    made = LibrdkafkaProducer(cluster.librdkafka() | settings)
+    made.init_transactions(WAIT_S)
+    return made
+
+
+def read_committed(cluster: ProcessCluster, topic: str, partition: int) -> list[bytes | None]:
+    """Give the values of a partition up to its last stable offset as librdkafka sees them."""
+    settings = {"group.id": "readers-of-what-is-committed", "enable.auto.commit": False, "enable.partition.eof": True}
+    consumer = LibrdkafkaConsumer(cluster.librdkafka() | settings | {"isolation.level": "read_committed"})
+    consumer.assign([LibrdkafkaPartition(topic, partition, 0)])
+    found: list[bytes | None] = []
+    try:
+        while True:
+            message = consumer.poll(WAIT_S)
+            assert message is not None, f"{topic}-{partition} gave no end after {found}"
+            error = message.error()
+            if error is None:
+                found.append(message.value())
+            else:
+                assert error.code() == LibrdkafkaError._PARTITION_EOF, error
+                return found
+    finally:
+        consumer.close()
+
+
+async def led_by(asking: Admin, topic: str, broker: int, coordinators: CoordinatorKind, begin: str) -> str:
+    """Give a name, of those that begin so, that this broker coordinates when all preferred replicas lead.
+
+    topic: the coordinators' own.
+    """
+    await asking.cluster.retry(partial(asking.cluster.coordinator, coordinators, "any"))
+    [described] = await asking.describe_topics([topic])
+    await in_sync(asking, topic, {p.partition_index: p.replica_nodes for p in described.partitions})
+    for n in range(200):
+        name = f"{begin}-{n}"
+        if await asking.cluster.retry(partial(asking.cluster.coordinator, coordinators, name)) == broker:
+            return name
+    raise AssertionError(f"broker {broker} coordinates nothing of {topic}")
+
+
+async def transactions(asking: Admin, names: Iterable[str]) -> dict[str, TransactionDescription]:
+    """Give what the coordinators of now say of transactional ids that they know."""
+    found = {}
+    for name in names:
+        asking.cluster.forget_coordinator(CoordinatorKind.TRANSACTION, name)
+        described = (await asking.describe_transactions([name]))[name]
+        assert isinstance(described, TransactionDescription), described
+        found[name] = described
+    return found

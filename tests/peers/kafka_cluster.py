@@ -16,7 +16,7 @@ from barnabas.testing.shape import NodePlan
 from .apache import START_TIMEOUT_S, STOP_TIMEOUT_S, ApacheKafka
 from .tools import STORAGE_TOOL, run_tool
 
-LEVELS: Final = {"share.version": 0, "streams.version": 0, "transaction.version": 0}
+LEVELS: Final = {"share.version": 0, "streams.version": 0}
 """What Barnabas does not offer yet: at 0 Kafka's nodes do not use it either."""
 SMALLER_JVM: Final = ("-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512K")
 SMALL_NODE: Final = {

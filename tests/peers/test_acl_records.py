@@ -42,11 +42,7 @@ GONE = AclBinding(
     AclOperation.DESCRIBE,
     AclPermissionType.DENY,
 )
-OUR_LEVELS = [
-    arg
-    for feature in ("share.version=0", "streams.version=0", "transaction.version=0")
-    for arg in ("--feature", feature)
-]
+OUR_LEVELS = [arg for feature in ("share.version=0", "streams.version=0") for arg in ("--feature", feature)]
 
 
 async def change_acls(config: ClientConfig) -> None:

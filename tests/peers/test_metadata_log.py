@@ -20,11 +20,7 @@ from .tools import CONFIG_COMMAND, DUMP_LOG_SEGMENTS, METADATA_QUORUM_COMMAND, T
 
 pytestmark = pytest.mark.peer
 
-OUR_LEVELS = [
-    arg
-    for feature in ("share.version=0", "streams.version=0", "transaction.version=0")
-    for arg in ("--feature", feature)
-]
+OUR_LEVELS = [arg for feature in ("share.version=0", "streams.version=0") for arg in ("--feature", feature)]
 
 
 async def test_dump_log_segments_reads_log_snapshots_and_bootstrap(tmp_path: Path, java_tools: ToolRunner) -> None:
@@ -117,7 +113,7 @@ async def test_a_directory_that_kafka_formatted_is_ours_to_run(tmp_path: Path) -
     config = NodeConfig.load(kafka.config_file)
     async with running(config) as controller:
         image = controller.committed_image
-        assert dict(image.features.others) == {"eligible.leader.replicas.version": 1}
+        assert dict(image.features.others) == {"eligible.leader.replicas.version": 1, "transaction.version": 2}
         assert image.scram.get(ScramMechanism.SCRAM_SHA_512, "admin") is not None
 
 

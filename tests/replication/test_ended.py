@@ -22,7 +22,7 @@ PATIENT = {
     "controller.quorum.fetch.timeout.ms": "600000",
     "auto.leader.rebalance.enable": "false",
 }
-LEVELS = {"share.version": 0, "streams.version": 0, "transaction.version": 0}
+LEVELS = {"share.version": 0, "streams.version": 0}
 
 
 def create(cluster: NodesCluster[NodeProcess], topic: str, *replicas: int, by: NodeProcess | None = None) -> None:

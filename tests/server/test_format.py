@@ -62,7 +62,12 @@ def test_a_node_that_joins_later_gets_no_first_snapshot(tmp_path: Path) -> None:
 def test_only_levels_that_this_node_runs_are_finalised(tmp_path: Path) -> None:
     format_directories(request(tmp_path))
     levels = {r.name: r.feature_level for r in bootstrap(tmp_path)}  # type: ignore[attr-defined]
-    assert levels == {"metadata.version": 30, "group.version": 1, "eligible.leader.replicas.version": 1}
+    assert levels == {
+        "metadata.version": 30,
+        "group.version": 1,
+        "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
+    }
     assert bootstrap(tmp_path)[0].name == "metadata.version"  # type: ignore[attr-defined]
 
 

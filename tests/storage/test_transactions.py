@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.storage.log import Log
 from barnabas.storage.log_validator import AppendOrigin
+from barnabas.storage.producer_state import LATE_TRANSACTION_BUFFER_MS
 from barnabas.wire.errors import ApiError, ErrorCode
 from tests.storage.logs import Bench, batch, marker
 
@@ -190,3 +191,15 @@ def test_the_repetition_of_a_marker_of_version_2_is_written_and_a_late_one_is_no
     assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
     commit_all(log)
     assert log.last_stable_offset == 3
+
+
+def test_only_the_oldest_open_transaction_can_be_late() -> None:
+    log = Bench().open()
+    assert not log.producers.has_late_transaction(10**15, 1_000)
+    data(log, 1)
+    written_ms = log.producers.entries[1].last_timestamp
+    late_ms = written_ms + 1_000 + LATE_TRANSACTION_BUFFER_MS
+    assert not log.producers.has_late_transaction(late_ms, 1_000)
+    assert log.producers.has_late_transaction(late_ms + 1, 1_000)
+    end(log, 1, commit=True)
+    assert not log.producers.has_late_transaction(late_ms + 1, 1_000)

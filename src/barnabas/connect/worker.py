@@ -15,7 +15,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.client.transactional_producer import TransactionalProducer
 from barnabas.connect.config import WorkerConfig
-from barnabas.connect.herder.engine import Engine, Parts
+from barnabas.connect.herder.engine import Engine
+from barnabas.connect.herder.parts import Parts
 from barnabas.connect.herder.worker_herder import WorkerHerder
 from barnabas.connect.herder_port import Plugins
 from barnabas.connect.internal_topics import internal_topic

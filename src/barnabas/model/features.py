@@ -112,7 +112,7 @@ FEATURES: Final = (
             FeatureLevel(1, MetadataVersion.IBP_4_0_IV2),
             FeatureLevel(2, MetadataVersion.IBP_4_0_IV2),
         ),
-        supported_max=0,
+        supported_max=2,
     ),
     Feature("group.version", (_FIRST, FeatureLevel(1, MetadataVersion.IBP_4_0_IV0)), supported_max=1),
     Feature(

@@ -40,6 +40,7 @@ from barnabas.server.telemetry.metrics import publish_client_metrics
 from barnabas.server.transactions.adding import add_for_brokers
 from barnabas.server.transactions.marker_sender import MarkerSender
 from barnabas.server.transactions.marker_writing import write_markers
+from barnabas.server.transactions.metrics import publish_transaction_metrics
 from barnabas.server.transactions.transaction_coordinator import (
     TRANSACTION_TOPIC,
     TransactionCoordinator,
@@ -52,6 +53,7 @@ from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequ
 from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 if TYPE_CHECKING:
+    from barnabas.server.config import NodeConfig
     from barnabas.server.node import Node
     from barnabas.storage.log_dir import LogDir
 
@@ -95,8 +97,7 @@ class Broker:
             ),
         )
         self.producer_ids = ProducerIds(self._allocate, self._producer_ids_wanted)
-        fetchers = self.replicas.fetchers
-        self._channels = BrokerChannels(fetchers.channel_settings, fetchers.address)
+        self._channels = BrokerChannels(config, self.replicas.fetchers.address)
         self.transactions = TransactionCoordinator(
             transaction_config(config.values),
             clock=node.clock,
@@ -107,7 +108,7 @@ class Broker:
             new_sender=lambda finished: MarkerSender(self._have_marked, self._leader_of, finished),
             settings=LogSettings(load_buffer_bytes=config["transaction.state.log.load.buffer.size"]),
         )
-        self._verifier = TransactionVerifier(self._have_added, self._transaction_coordinator)
+        self._verifier = TransactionVerifier(self._have_added, self._transaction_coordinator, node.metrics.registry)
         self.replicas.verification.verifier = self._verifier
         self.lifecycle: Lifecycle = node.mode.lifecycle(self)
         self.router = node.mode.broker_router()
@@ -121,7 +122,8 @@ class Broker:
         )
         publish_client_metrics(node.metrics.registry, self.client_metrics)
         publish_group_metrics(node.metrics.registry, self.groups)
-        publish_replica_metrics(node.metrics.registry, self.replicas)
+        publish_transaction_metrics(node.metrics.registry, self.transactions)
+        publish_replica_metrics(node.metrics.registry, self.replicas, config["transaction.max.timeout.ms"])
         self._serves = self._leaves = False
 
     @property
@@ -160,6 +162,11 @@ class Broker:
         while True:
             await self._node.metadata.controller_changed()
             self.lifecycle.hurry()
+
+    def reconfigure(self, config: NodeConfig) -> None:
+        """Take another configuration from now on."""
+        self.replicas.reconfigure(config)
+        self._channels.reconfigure(config)
 
     async def leave(self) -> None:
         """Give up leaderships and leave the cluster, as far as there is a controller to agree to it."""

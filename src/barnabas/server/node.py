@@ -449,7 +449,7 @@ class Node:
         self.config = config
         self.limits.configure(config)
         if self.broker is not None:
-            self.broker.replicas.reconfigure(config)
+            self.broker.reconfigure(config)
         for listener in self.listeners:
             listener.reconfigure(config)
         self.close_excess_connections()

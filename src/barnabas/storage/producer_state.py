@@ -19,6 +19,7 @@ NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 BATCHES_REMEMBERED: Final = 5
 """A client has at most five requests in flight, so a retry is one of the last five batches."""
+LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60_000
 _MAX_SEQUENCE: Final = 2**31 - 1
 
 
@@ -156,6 +157,17 @@ class ProducerState:
             return None
         # Transactions end in any order, so those that have ended are not in the order of their first offsets.
         return min([*list(ongoing)[:1], *unreplicated])
+
+    def has_late_transaction(self, now_ms: int, longest_ms: int) -> bool:
+        """Say whether the oldest open transaction should have ended long ago: its coordinator may have lost it.
+
+        longest_ms: how long a transaction may take; it gets five more minutes to be ended, as with Kafka.
+        """
+        oldest = next(iter(self.ongoing_txns.values()), None)
+        if oldest is None:
+            return False
+        last_ms = self.entries[oldest].last_timestamp
+        return last_ms > 0 and now_ms - last_ms > longest_ms + LATE_TRANSACTION_BUFFER_MS
 
     def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
         """Give the remembered batch of which this is a retry, or None."""

@@ -278,6 +278,8 @@ def _write_txn_markers(request: Any, response: Any, error: _Error) -> None:
     by_partition = Each("partition_indexes", "partitions", _PLAIN_PARTITION)
     by_topic = Each("topics", "topics", _NAME, by_partition)
     _fill(Each("markers", "markers", {"producer_id": "producer_id"}, by_topic), request, response, error)
+    for marker in response.markers:
+        marker.topics = [topic for topic in marker.topics if topic.partitions]
 
 
 _SPECIAL: Final[Mapping[ApiKey, Callable[[Any, Any, _Error], None]]] = {

@@ -26,7 +26,7 @@ from .script import SCRIPTS
 from .side import ADMIN, NOBODY, Side
 
 USERS: Final = {NOBODY: "nobody-secret", "alice": "alice-secret", "bob": "bob-secret"}
-LEVELS: Final = {"share.version": 0, "streams.version": 0, "transaction.version": 0}
+LEVELS: Final = {"share.version": 0, "streams.version": 0}
 """Barnabas does not offer these features' APIs yet; with them at 0 Kafka does not use them either."""
 SETTINGS: Final = {
     "group.min.session.timeout.ms": "100",

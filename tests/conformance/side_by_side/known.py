@@ -41,7 +41,7 @@ KNOWN: Final[tuple[Known, ...]] = (
     ),
     Known(
         "ApiVersions",
-        r"^\.supported_features\[(share|streams|transaction)\.version\]\.max_version$",
+        r"^\.supported_features\[(share|streams)\.version\]\.max_version$",
         "features whose APIs are not offered stay at level 0",
     ),
     Known(
@@ -50,6 +50,7 @@ KNOWN: Final[tuple[Known, ...]] = (
         "a client that causes a topic to be made waits for it (docs/requirements.md, differences of KIP-590)",
     ),
     Known("Produce.*unknown codec", r"(error_code|log_start_offset)$", _CRASHES),
+    Known("WriteTxnMarkers.* (negative producer|no epoch) ", r"error_code$", _CRASHES),
     Known("(Fetch|ListOffsets).* isolation 2", "", _CRASHES),
     Known("OffsetFetch.* None 3$", r"error_code$", _CRASHES),
     Known(r"IncrementalAlterConfigs.*\[\((4|-1), 'retention.ms'", r"error_code$", _CRASHES),
@@ -72,7 +73,7 @@ KNOWN: Final[tuple[Known, ...]] = (
         "who may not alter a configuration is not told what would be right",
     ),
     Known("AlterConfigs.*(log.cleaner|num.io).threads", r"error", "the number of these threads means nothing here"),
-    Known("FindCoordinator", r"error_code$", "transactions and share groups are not served yet"),
+    Known("FindCoordinator", r"error_code$", "share groups are not served yet"),
     Known(
         "DescribeQuorum",
         r"partitions\[0\].*.(high_watermark|log_end_offset|leader_epoch)$",

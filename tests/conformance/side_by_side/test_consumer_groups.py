@@ -273,7 +273,9 @@ def test_who_may(s: Side) -> None:
     s.call(heartbeat("guarded", A, subscribed_topic_names=[]), user="alice", note="asks for no topic")
     s.allow("alice", AclOperation.DESCRIBE, ResourceType.TOPIC, "beats")
     s.call(heartbeat("guarded", A), user="alice")
-    s.call(heartbeat("guarded", A, SECOND, subscribed_topic_names=["beats", "hidden"]), user="alice", note="and another")
+    s.call(
+        heartbeat("guarded", A, SECOND, subscribed_topic_names=["beats", "hidden"]), user="alice", note="and another"
+    )
     s.call(heartbeat("guarded", A, SECOND, **owning(topic_id, 0, 1)), user="alice")
     s.call(heartbeat("guarded-2", A, subscribed_topic_names=["beats", "hidden"]))
     describe(s, "guarded", "guarded-2", user="alice")

@@ -1,8 +1,10 @@
-"""Sources on Spark that write in transactions, on a real Kafka: stopped, interrupted, and taken over (KIP-618)."""
+"""Sources on Spark that write in transactions: stopped, interrupted, and taken over (KIP-618).
+
+On brokers of ours and on a real Kafka.
+"""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,11 +24,15 @@ from barnabas.core.connect.ids import ConnectorTaskId, TargetState
 from tests.connect.committed import Granted, committed, make_topics
 from tests.connect.spark.conftest import KeptOffsets, Watched, find
 from tests.connect.workers import worker_properties
-from tests.peers.kafka import RealKafka
 
-pytestmark = [pytest.mark.slow, pytest.mark.peer]
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 TASK = ConnectorTaskId("lines", 0)
+
+
+@pytest.fixture
+def bootstrap(brokers: str) -> str:
+    return brokers
 
 
 @asynccontextmanager
@@ -60,9 +66,8 @@ async def position(offsets: OffsetStore, file: Path) -> object:
 
 @pytest.mark.parametrize("boundary", ["poll", "interval"])
 async def test_a_file_is_in_the_topic_once_whoever_copies_it(
-    spark: SparkSession, real_kafka: RealKafka, tmp_path: Path, boundary: str
+    spark: SparkSession, bootstrap: str, group: str, tmp_path: Path, boundary: str
 ) -> None:
-    bootstrap, group = real_kafka.bootstrap("PLAINTEXT"), f"eos-{uuid.uuid4().hex[:8]}"
     file, topic = tmp_path / "lines", f"{group}-t"
     file.write_text("a\nb\n")
     await make_topics(bootstrap, topic)
@@ -107,9 +112,8 @@ async def test_a_file_is_in_the_topic_once_whoever_copies_it(
 
 
 async def test_a_connector_has_its_offsets_in_a_topic_of_its_own(
-    spark: SparkSession, real_kafka: RealKafka, tmp_path: Path
+    spark: SparkSession, bootstrap: str, group: str, tmp_path: Path
 ) -> None:
-    bootstrap, group = real_kafka.bootstrap("PLAINTEXT"), f"eos-{uuid.uuid4().hex[:8]}"
     file, topic = tmp_path / "lines", f"{group}-t"
     file.write_text("a\nb\n")
     await make_topics(bootstrap, topic)

@@ -16,7 +16,9 @@ from pyspark.sql import SparkSession
 from barnabas.connect.config import WorkerConfig
 from barnabas.connect.spark_worker import spark_worker
 from tests.cli.test_connect import Worker, descendants, started
-from tests.connect.workers import running_worker, states, status, worker_properties
+from tests.connect.committed import committed
+from tests.connect.rest.http import request
+from tests.connect.workers import read_lines, running_worker, source, states, status, worker_properties
 from tests.peers.connect import ask
 from tests.spark.processes import APP, StandaloneCluster
 
@@ -76,6 +78,43 @@ async def test_the_tasks_of_a_worker_that_is_killed_run_on_the_other(
             await until(lambda: len(numbers(folder)) >= 20_000)
             assert numbers(folder) == list(range(20_000))
             await until(lambda: not any(process.exists() for process in started_by_it))
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("ends", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
+async def test_each_line_is_seen_once_though_a_worker_goes_while_a_transaction_is_open(
+    bootstrap: str, group: str, topics: Topics, tmp_path: Path, spark: SparkSession, ends: signal.Signals
+) -> None:
+    """A worker that was only frozen finds its transaction aborted, and may not write any more (KIP-618)."""
+    topic, file = topics.create(), tmp_path / "lines"
+    file.write_text("a\nb\n")
+    properties = worker_properties(bootstrap, group, exactly_once_source_support="enabled", session_timeout_ms="3000")
+    endless = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}
+    with started(tmp_path / "other", properties | {"barnabas.spark.master": "local[1]"}) as other:
+        ready = await asyncio.to_thread(lambda: other.ready)
+        await asyncio.to_thread(put, other, "lines", source(file, topic, **endless))
+        assert await read_lines(bootstrap, topic, 2) == ["a", "b"]
+        assert await committed(bootstrap, topic) == []
+        os.kill(ready["pid"], ends)
+        async with running_worker(spark_worker(WorkerConfig.from_properties(properties), spark=spark)) as ours:
+
+            def taken_over() -> bool:
+                info = status(ours, "lines")
+                found = [] if info is None else [(task.worker_id, task.state) for task in info.tasks]
+                return found == [(ours.herder.worker_id, "RUNNING")]
+
+            await until(taken_over)
+            with file.open("a") as out:
+                out.write("c\n")
+            if ends is signal.SIGSTOP:
+                os.kill(ready["pid"], signal.SIGCONT)
+                await until(lambda: "may not write any more" in other.log)
+            assert sorted(await read_lines(bootstrap, topic, 5)) == ["a", "a", "b", "b", "c"]
+            # A worker that comes back has the group share its work out once more.
+            while (await request(ours, "PUT", "/connectors/lines/stop")).status == 409:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            await until(lambda: states(ours, "lines") == ["STOPPED"])
+        assert await committed(bootstrap, topic) == ["a", "b", "c"]
 
 
 # On a cluster of Spark's own processes.

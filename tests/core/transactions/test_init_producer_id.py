@@ -19,6 +19,7 @@ from barnabas.core.transactions.states import (
     TransactionState,
 )
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.end_txn import EndTxnRequest
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.core.transactions.driving import NOBODY, T0, WALL_START_MS, Driver
 
@@ -142,6 +143,26 @@ def test_a_bump_that_did_not_get_into_the_log_is_not_believed() -> None:
     assert driver.shard.init_producer_id(request, 5, driver.now).records, "which are lost"
     assert driver.init(first).error_code == E.PRODUCER_FENCED
     assert driver.initialised(second) == (1000, 2)
+
+
+def test_a_bump_that_the_log_refused_does_not_give_its_epoch_to_two() -> None:
+    driver = Driver()
+    first = driver.initialised()
+    request = InitProducerIdRequest(
+        transactional_id="id", transaction_timeout_ms=1, producer_id=first.producer_id, producer_epoch=first.epoch
+    )
+    assert driver.shard.init_producer_id(request, 5, driver.now).records, "which are lost"
+    assert driver.initialised() == (1000, 1), "of somebody new"
+    assert driver.init(first).error_code == E.PRODUCER_FENCED
+
+
+def test_an_end_that_the_log_refused_does_not_give_its_epoch_to_two() -> None:
+    driver = Driver()
+    first = driver.initialised()
+    request = EndTxnRequest(transactional_id="id", producer_id=first.producer_id, producer_epoch=first.epoch)
+    assert driver.shard.end_txn(request, 5, driver.now).records, "which are lost"
+    assert driver.initialised() == (1000, 1), "of somebody new"
+    assert driver.init(first).error_code == E.PRODUCER_FENCED
 
 
 def test_after_somebody_new_the_producer_of_before_is_fenced() -> None:

@@ -136,8 +136,12 @@ def test_the_shapes_of_requests_and_responses() -> None:
     new = AddPartitionsToTxnRequest(transactions=[transaction, transaction])
     assert len(partitions.transactions(new, 4)) == 2
 
-    result = partitions.result("id", {T1: E.NONE, T0: E.TRANSACTION_ABORTABLE, OFFSETS: E.NONE})
-    assert [t.name for t in result.topic_results] == ["__consumer_offsets", "t"]
-    assert [p.partition_error_code for p in result.topic_results[1].results_by_partition] == [120, 0]
+    transaction.topics.append(AddPartitionsToTxnTopic(name="none of it"))
+    result = partitions.result(transaction, {T1: E.NONE, T0: E.TRANSACTION_ABORTABLE})
+    assert [t.name for t in result.topic_results] == ["t", "none of it"]
+    answered = [(p.partition_index, p.partition_error_code) for p in result.topic_results[0].results_by_partition]
+    assert answered == [(1, 0), (0, 120)]
     assert partitions.response([result], 3).results_by_topic_v3_and_below == result.topic_results
     assert partitions.response([result], 4).results_by_transaction == [result]
+    transaction.verify_only = True
+    assert [t.name for t in partitions.result(transaction, {T1: E.NONE, T0: E.NONE}).topic_results] == ["t"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -103,6 +104,15 @@ async def test_a_busy_coordinator_is_asked_again_for_clients_that_add_partitions
         assert await w.produce((ALONE, 1, part())) == [E.CONCURRENT_TRANSACTIONS], "patience has an end"
 
 
+@pytest.mark.parametrize("key", ["add.partitions.to.txn.retry.backoff.max.ms", "request.timeout.ms"])
+async def test_how_long_it_is_asked_again_is_configured(key: str) -> None:
+    async with world() as w:
+        w.replicas.verification.reconfigure(replace(w.config, values={**w.config.values, key: 0}))
+        w.coordinator.wrong = [{T0: E.CONCURRENT_TRANSACTIONS}]
+        assert await w.produce((ALONE, 0, part())) == [E.CONCURRENT_TRANSACTIONS]
+        assert len(w.coordinator.asked) == 1
+
+
 async def test_an_answer_that_comes_after_the_marker_is_worth_nothing() -> None:
     async with world() as w:
         w.coordinator.answers.clear()
@@ -153,8 +163,9 @@ async def test_what_was_verified_still_waits_for_the_replicas_in_sync() -> None:
 
 async def test_verification_can_be_switched_off_but_for_clients_that_add_partitions() -> None:
     async with world() as w:
-        values = {**w.config.values, "transaction.partition.verification.enable": False}
-        w.replicas.verification.is_enabled = values["transaction.partition.verification.enable"]
+        w.replicas.verification.reconfigure(
+            replace(w.config, values={**w.config.values, "transaction.partition.verification.enable": False})
+        )
         w.log_dirs.env.verify_transactions = False
         assert await w.produce((ALONE, 0, part()), version=11) == [E.NONE]
         assert w.coordinator.asked == []

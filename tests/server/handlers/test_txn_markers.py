@@ -111,6 +111,23 @@ async def committed(w: World, *, stable: bool = True) -> tuple[int, ErrorCode]:
     return found.committed_offset, ErrorCode(found.error_code)
 
 
+@pytest.mark.parametrize(("pid", "epoch"), [(-1, 0), (7, -1)])
+async def test_a_marker_of_no_producer_is_refused(pid: int, epoch: int) -> None:
+    """Kafka fails on it."""
+    async with world() as w:
+        assert await write(w, marker((ALONE, 0), pid=pid, epoch=epoch)) == {(pid, ALONE, 0): E.INVALID_REQUEST}
+        assert w.partitions.replica(ALONE, 0).log.log_end_offset == 0
+
+
+async def test_what_is_for_no_partition_is_not_answered() -> None:
+    async with world() as w:
+        nothing = marker(pid=8)
+        nothing.topics = [WritableTxnMarkerTopic(name=ALONE)]
+        request = WriteTxnMarkersRequest(markers=[marker(), nothing, marker((ALONE, 0), pid=9)])
+        answer = await w.ask(request, WriteTxnMarkersResponse, 2)
+        assert [(m.producer_id, [t.name for t in m.topics]) for m in answer.markers] == [(9, [ALONE])]
+
+
 @pytest.mark.parametrize("version", [1, 2])
 async def test_markers_end_transactions_where_they_are_led_and_say_elsewhere_why_not(version: int) -> None:
     async with world() as w:

@@ -10,11 +10,13 @@ import pytest
 
 from barnabas.core.coordinators.step import Producer
 from barnabas.core.transactions.config import TransactionConfig
+from barnabas.model.metrics import Metrics
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.net.clock import SystemClock
 from barnabas.server.coordinators.coordinator_log import MemoryLog
 from barnabas.server.producer_ids import ProducerIds
 from barnabas.server.transactions.marker_sender import MarkerSender
+from barnabas.server.transactions.metrics import publish_transaction_metrics
 from barnabas.server.transactions.transaction_coordinator import TransactionCoordinator
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -28,6 +30,7 @@ from tests.peers.eventually import eventually
 E = ErrorCode
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 WAIT_S = 30.0
+MARKERS = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager"
 
 
 class CountingLog(MemoryLog):
@@ -206,6 +209,28 @@ async def test_the_end_is_noted_though_the_log_fails_at_first(world: World) -> N
     world.log.failure = None
     assert await world.settled() == "CompleteCommit"
     assert len(world.markers) == 1
+
+
+async def test_what_waits_to_be_noted_and_how_long_loading_took_are_measured(world: World) -> None:
+    registry = Metrics(SystemClock())
+    publish_transaction_metrics(registry, world.coordinator)
+
+    def waiting(name: str) -> object:
+        return dict(registry.values(f"*name={name}"))[f"{MARKERS},name={name}"]["Value"]
+
+    async def noting_again() -> object:
+        return waiting("LogAppendRetryQueueSize")
+
+    loads = dict(registry.values())["kafka.server:type=transaction-coordinator-metrics"]
+    assert loads["partition-load-time-max"] >= loads["partition-load-time-avg"] >= 0  # type: ignore[operator]
+    await world.end(await world.began(A0))
+    assert await noting_again() == 0
+    world.log.failure = E.NOT_ENOUGH_REPLICAS
+    world.writes.set()
+    await eventually(noting_again, 1, WAIT_S)
+    world.log.failure = None
+    await world.settled()
+    assert (await noting_again(), waiting("UnknownDestinationQueueSize")) == (0, 0)
 
 
 async def test_who_is_not_here_is_not_looked_after(world: World) -> None:

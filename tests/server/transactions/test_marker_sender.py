@@ -64,8 +64,10 @@ async def test_a_partition_without_a_leader_is_waited_for() -> None:
     world.sender.begin(0, [ending(A0, A1)])
     async with asyncio.timeout(WAIT_S):
         await world.was_asked.wait()
+        assert world.sender.without_leader() == 1
         world.leaders[A0] = 1
         await world.finished.get()
+    assert world.sender.without_leader() == 0
     assert world.asked == [(2, {(7, A1)}), (1, {(7, A0)})]
 
 

@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from barnabas.model.metrics import Metrics
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.net.client import AuthenticationError, ChannelError, DisconnectedError, UnsupportedVersionError
+from barnabas.net.clock import SystemClock
 from barnabas.server.transactions.verifier import Errors, TransactionVerifier
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.add_partitions_to_txn import (
@@ -79,7 +81,7 @@ async def begun(*questions: asyncio.Task[Errors]) -> None:
 
 async def test_what_comes_up_meanwhile_goes_with_the_next_request() -> None:
     brokers = Coordinators()
-    verifier = TransactionVerifier(brokers.call, lambda transactional_id: 4)
+    verifier = TransactionVerifier(brokers.call, lambda transactional_id: 4, Metrics(SystemClock()))
     brokers.wrong = {("t", A0): E.INVALID_TXN_STATE}
     async with asyncio.TaskGroup() as tasks:
         first = tasks.create_task(verifier.verify("t", 7, 0, [A0, A1]))
@@ -100,7 +102,7 @@ async def test_what_comes_up_meanwhile_goes_with_the_next_request() -> None:
 
 async def test_of_two_epochs_of_a_producer_only_the_newer_is_asked_for() -> None:
     brokers = Coordinators()
-    verifier = TransactionVerifier(brokers.call, lambda transactional_id: 4)
+    verifier = TransactionVerifier(brokers.call, lambda transactional_id: 4, Metrics(SystemClock()))
     async with asyncio.TaskGroup() as tasks:
         busy = tasks.create_task(verifier.verify("other", 1, 0, [A0]))
         await begun(busy)
@@ -128,7 +130,7 @@ async def test_a_coordinator_that_cannot_be_asked(failure: ChannelError, wanted:
     brokers = Coordinators()
     brokers.failure = failure
     brokers.may_answer.set()
-    verifier = TransactionVerifier(brokers.call, lambda transactional_id: 4)
+    verifier = TransactionVerifier(brokers.call, lambda transactional_id: 4, Metrics(SystemClock()))
     assert await verifier.verify("t", 7, 0, [A0]) == wanted
 
 
@@ -140,20 +142,39 @@ async def test_a_refusal_holds_for_all_that_was_asked(error: ErrorCode, wanted: 
     brokers = Coordinators()
     brokers.error = error
     brokers.may_answer.set()
-    verifier = TransactionVerifier(brokers.call, lambda transactional_id: 4)
+    verifier = TransactionVerifier(brokers.call, lambda transactional_id: 4, Metrics(SystemClock()))
     assert await verifier.add("t", 7, 0, [A0, B0]) == dict.fromkeys([A0, B0], wanted or error)
 
 
 async def test_nobody_is_asked_while_the_transaction_log_has_no_leader() -> None:
     brokers = Coordinators()
-    verifier = TransactionVerifier(brokers.call, lambda transactional_id: None)
+    verifier = TransactionVerifier(brokers.call, lambda transactional_id: None, Metrics(SystemClock()))
     assert await verifier.verify("t", 7, 0, [A0]) == {A0: E.COORDINATOR_NOT_AVAILABLE}
     assert brokers.asked == []
 
 
 async def test_whoever_waits_is_sent_away_when_it_closes() -> None:
-    verifier = TransactionVerifier(Coordinators().call, lambda transactional_id: 4)
+    verifier = TransactionVerifier(Coordinators().call, lambda transactional_id: 4, Metrics(SystemClock()))
     asked = asyncio.create_task(verifier.verify("t", 7, 0, [A0]))
     await begun(asked)
     await verifier.close()
     assert await asked == {A0: E.NOT_LEADER_OR_FOLLOWER}
+
+
+async def test_refusals_and_times_are_measured() -> None:
+    brokers = Coordinators()
+    brokers.may_answer.set()
+    registry = Metrics(SystemClock())
+    coordinators = {"t": 4}
+    verifier = TransactionVerifier(brokers.call, coordinators.get, registry)
+    assert await verifier.verify("t", 7, 0, [A0]) == {}
+    brokers.error = E.COORDINATOR_LOAD_IN_PROGRESS
+    assert await verifier.verify("t", 7, 0, [A0, A1]) != {}
+    assert await verifier.verify("nobody looks after it", 7, 0, [A0]) != {}
+    measured = dict(registry.values("kafka.server:type=AddPartitionsToTxnManager,*"))
+    rate, times = (
+        measured[f"kafka.server:type=AddPartitionsToTxnManager,name={name}"]
+        for name in ("VerificationFailureRate", "VerificationTimeMs")
+    )
+    assert (rate["Count"], rate["EventType"]) == (3, "failures")
+    assert times["Count"] == 2, "of those who were asked"

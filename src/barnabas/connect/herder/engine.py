@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 import structlog
 
-from barnabas.connect.config import WorkerConfig
 from barnabas.connect.group_member import GroupMember
-from barnabas.connect.herder import task_configs
 from barnabas.connect.herder.assigning import Assigning
 from barnabas.connect.herder.changes import Changes
 from barnabas.connect.herder.fencing import Fencing, TaskPreflight
@@ -26,43 +23,33 @@ from barnabas.connect.herder.group import UNREADABLE, Group
 from barnabas.connect.herder.inbox import Inbox
 from barnabas.connect.herder.key_rotation import KeyRotation
 from barnabas.connect.herder.local import Local
-from barnabas.connect.herder.task_configs import Forward, TaskConfig, TaskConfigs
+from barnabas.connect.herder.parts import Parts
+from barnabas.connect.herder.planning_steps import PlanningSteps
+from barnabas.connect.herder.task_configs import TaskConfig, TaskConfigs
 from barnabas.connect.herder.work import Work
-from barnabas.connect.herder_port import BadRequestError, NotFoundError, Plugins, RebalanceNeededError, WriteFailedError
-from barnabas.connect.leader_client import LeaderClient
+from barnabas.connect.herder_port import (
+    BadRequestError,
+    NotFoundError,
+    NotLeaderError,
+    RebalanceNeededError,
+    WriteFailedError,
+)
 from barnabas.connect.loggers import Loggers
-from barnabas.connect.metrics import GroupView, WorkerMetrics
-from barnabas.connect.runtime import Runtime
+from barnabas.connect.metrics import GroupView
 from barnabas.connect.stores.configs import ConfigStore
 from barnabas.connect.stores.statuses import StatusStore
 from barnabas.core.connect.config_state import (
     ClusterConfigState,
-    Config,
     ConfigEvent,
     LoggerLevelSet,
     TaskConfigsUpdated,
 )
 from barnabas.core.connect.ids import TargetState
 from barnabas.core.connect.subprotocol import Subprotocol
-from barnabas.model.ports import Clock
 
 log = structlog.get_logger("kafka.connect.herder")
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a herder is put together from. rest_url: where other workers reach this one's REST server."""
-
-    config: WorkerConfig
-    worker_id: str
-    rest_url: str
-    runtime: Runtime
-    plugins: Plugins
-    client: LeaderClient
-    clock: Clock
-    metrics: WorkerMetrics
 
 
 class Engine:
@@ -93,7 +80,9 @@ class Engine:
             tracks_topics=tracks,
             preflight=partial(TaskPreflight, self.fencing) if config.source_support.transactional_tasks else None,
         )
-        self.task_configs = TaskConfigs(parts.runtime, parts.client, self, config.signature_algorithm, parts.clock)
+        self.task_configs = TaskConfigs(
+            parts.runtime, parts.client, PlanningSteps(self), config.signature_algorithm, parts.clock
+        )
         self.local = Local(self.work, self.task_configs, statuses)
         self.group = Group(
             config, parts.worker_id, self.configs, self.local, parts.clock, parts.metrics, self.inbox.wake.set
@@ -237,8 +226,9 @@ class Engine:
             target = self.config.target_state(name)
             if target is not None and name in self.config:
                 await self.local.set_target_state(name, target)
-        # They are started again after the rebalance, where they are still assigned then.
-        await self.work.stop_tasks(task for task in self.work.tasks if task.connector in changes.replanned)
+        # They are started again after the rebalance, where they are still assigned then. One that a rebalance before
+        # has started knows what was read late: it goes on, for a stop in its first batch may have that written twice.
+        await self.work.stop_tasks(self.work.outdated(changes.replanned, self.config))
         return changes.rebalance is None
 
     @property
@@ -262,6 +252,11 @@ class Engine:
         """RebalanceNeededError when the group is about to share out anew."""
         if self.changes.rebalance is not None:
             raise self.unsettled()
+
+    def check_leads(self, otherwise: str) -> None:
+        """NotLeaderError, which says this, where another worker leads."""
+        if not self.member.leads:
+            raise NotLeaderError(otherwise, self.member.leader_url)
 
     async def write(self, change: Awaitable[None]) -> None:
         """Wait for a change of the config topic; after one that failed the topic is read again before going on."""
@@ -287,30 +282,3 @@ class Engine:
         if configs and state.target_state(name) is TargetState.STOPPED:
             raise BadRequestError(f"Cannot submit non-empty set of task configs for stopped connector {name}")
         await self.write(self.configs.put_task_configs(name, configs))
-
-    # Publisher: what planning tasks needs of the herder.
-
-    def plannable(self, connector: str) -> Config | None:
-        """Give the configuration of a connector that runs here and is wanted so, None for any other."""
-        state = self.configs.state
-        if not self.work.runs(connector) or state.target_state(connector) is not TargetState.STARTED:
-            return None
-        return state.connector_config(connector)
-
-    async def publish(self, connector: str, planned_for: Config, configs: Sequence[TaskConfig]) -> Forward | None:
-        """Write tasks where this worker leads; give who is to, where another does; None when there is nothing to do."""
-
-        async def step() -> Forward | None:
-            state = self.configs.state
-            if self.plannable(connector) != planned_for or not task_configs.changed(state, connector, configs):
-                return None  # a newer configuration has its own errand
-            if self.member.leads:
-                await self.write_task_configs(connector, configs)
-                return None
-            return Forward(self.member.leader_url, state.session_key if self.member.subprotocol.signs else None)
-
-        return await self.inbox.ask(step)
-
-    def plan_failed(self, connector: str, trace: str) -> None:
-        """Hear that a connector could not plan its tasks."""
-        self.work.fail_connector(connector, trace)

@@ -47,9 +47,13 @@ _STATE_OF: Final = {
 
 @dataclass(slots=True)
 class _Task:
-    """One start of a task. A task that was cut off may still talk: `over` then turns a deaf ear."""
+    """One start of a task. A task that was cut off may still talk: `over` then turns a deaf ear.
+
+    planned: the generation of its configuration.
+    """
 
     version: str | None
+    planned: int
     over: bool = False
 
 
@@ -165,6 +169,11 @@ class Work:
 
     # Tasks.
 
+    def outdated(self, connectors: Collection[str], state: ClusterConfigState) -> list[ConnectorTaskId]:
+        """Give the tasks here of some connectors that were started with configurations other than those in force."""
+        mine = ((task, run.planned) for task, run in self._tasks.items() if task.connector in connectors)
+        return [task for task, planned in mine if planned != state.task_generation(task.connector)]
+
     async def start_tasks(self, tasks: Iterable[ConnectorTaskId], state: ClusterConfigState) -> None:
         """Start tasks, those that still have a configuration."""
         await asyncio.gather(*(self._start(task, state) for task in tasks))
@@ -178,7 +187,8 @@ class Work:
         if connector_config is None or config is None or task.task >= state.task_count(task.connector):
             log.debug("an assigned task is gone already", task=str(task))
             return
-        run = self._tasks[task] = _Task(self._plugins.connector_version(_texts(connector_config)))
+        version = self._plugins.connector_version(_texts(connector_config))
+        run = self._tasks[task] = _Task(version, state.task_generation(task.connector))
         self._metrics.task_starts(task, _texts(connector_config), _texts(config))
         if not self._plugins.knows(_texts(connector_config)):
             self._heard(run, task, Failed(_not_here(connector_config)))

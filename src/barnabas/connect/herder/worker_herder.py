@@ -10,13 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from barnabas.connect.herder import answers
 from barnabas.connect.herder.engine import Engine
+from barnabas.connect.herder.offset_changes import OffsetChanges
 from barnabas.connect.herder_port import (
     AlreadyExistsError,
-    BadRequestError,
     ConnectorInfo,
     ConnectorOffset,
     ConnectorStateInfo,
-    ConnectorType,
     Health,
     InternalRequest,
     InvalidConfigError,
@@ -32,7 +31,6 @@ from barnabas.core.connect.ids import ConnectorTaskId, TargetState
 from barnabas.core.connect.restarts import RestartRequest
 
 _Step = Callable[[], Awaitable[None]]
-_ChangeOffsets = Callable[[Mapping[str, str]], Awaitable[str]]
 
 
 class WorkerHerder:
@@ -40,6 +38,7 @@ class WorkerHerder:
 
     def __init__(self, engine: Engine, kafka_cluster_id: str) -> None:
         self._engine = engine
+        self._offset_changes = OffsetChanges(engine)
         self._kafka_cluster_id = kafka_cluster_id
 
     @property
@@ -123,7 +122,7 @@ class WorkerHerder:
             raise InvalidConfigError(infos)
 
         async def step() -> tuple[bool, ConnectorInfo]:
-            self._lead("Only the leader can set connector configs.")
+            self._engine.check_leads("Only the leader can set connector configs.")
             exists = name in self._engine.configs.state
             if exists and not allow_replace:
                 raise AlreadyExistsError(f"Connector {name} already exists")
@@ -143,7 +142,7 @@ class WorkerHerder:
         """Remove a connector; NotFoundError, NotLeaderError, WriteFailedError."""
 
         async def step() -> None:
-            self._lead("Only the leader can delete connector configs.")
+            self._engine.check_leads("Only the leader can delete connector configs.")
             answers.config_of(self._engine.configs.state, name)
             await self._engine.write(self._engine.configs.remove_connector(name))
 
@@ -162,7 +161,7 @@ class WorkerHerder:
         """Write what a connector, here or elsewhere, made for its tasks; NotFoundError, NotLeaderError."""
 
         async def step() -> None:
-            self._lead("Only the leader may write task configurations.")
+            self._engine.check_leads("Only the leader may write task configurations.")
             await self._engine.write_task_configs(name, configs)
 
         await self._engine.ask(step)
@@ -212,7 +211,7 @@ class WorkerHerder:
             engine, name = self._engine, request.connector
             engine.check_settled()
             answers.config_of(engine.configs.state, name)
-            self._lead("Only the leader can process restart requests.")
+            self._engine.check_leads("Only the leader can process restart requests.")
             plan = answers.plan_of(engine.statuses.state, request)
             if plan is None:
                 raise NotFoundError(f"Status for connector {name} not found")
@@ -235,7 +234,7 @@ class WorkerHerder:
 
         async def step() -> None:
             answers.config_of(self._engine.configs.state, name)
-            self._lead("Only the leader can transition connectors to the STOPPED state.")
+            self._engine.check_leads("Only the leader can transition connectors to the STOPPED state.")
             # The tasks first: a connector that runs without any is nothing out of the ordinary if this ends half-way.
             await self._engine.write_task_configs(name, [])
             await self._engine.write(self._engine.configs.put_target_state(name, TargetState.STOPPED))
@@ -251,38 +250,11 @@ class WorkerHerder:
 
     async def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
         """Move a stopped connector; the answer says what was done. BadRequestError unless it is stopped."""
-        runtime = self._engine.parts.runtime
-        return await self._with_stopped(name, lambda config: runtime.alter_offsets(name, config, offsets))
+        return await self._offset_changes.alter(name, offsets)
 
     async def reset_connector_offsets(self, name: str) -> str:
         """Have a stopped connector begin again; as alter_connector_offsets."""
-        runtime = self._engine.parts.runtime
-        return await self._with_stopped(name, lambda config: runtime.reset_offsets(name, config))
-
-    async def _with_stopped(self, name: str, change: _ChangeOffsets) -> str:
-        engine = self._engine
-        config = await engine.ask(lambda: self._stopped(name))
-        transactional = engine.parts.config.source_support.transactional_tasks
-        if transactional and self.plugins.connector_type(config) is ConnectorType.SOURCE:
-            await engine.fencing.fence(name)  # a task that is cut off from its group may write yet
-
-        async def step() -> str:
-            return await change(await self._stopped(name))
-
-        return await engine.ask(step)
-
-    async def _stopped(self, name: str) -> Mapping[str, str]:
-        self._engine.check_settled()
-        self._lead("Only the leader can process external offsets modification requests")
-        await self._engine.refresh()
-        state = self._engine.configs.state
-        config = answers.config_of(state, name)
-        if state.target_state(name) is not TargetState.STOPPED or state.task_count(name) != 0:
-            raise BadRequestError(
-                "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for "
-                f"the specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
-            )
-        return answers.texts(config)
+        return await self._offset_changes.reset(name)
 
     # Loggers.
 
@@ -300,13 +272,9 @@ class WorkerHerder:
 
     # Who is asked.
 
-    def _lead(self, otherwise: str) -> None:
-        if not self._engine.member.leads:
-            raise NotLeaderError(otherwise, self.leader_url)
-
     def _leads(self, otherwise: str) -> _Step:
         async def step() -> None:
-            self._lead(otherwise)
+            self._engine.check_leads(otherwise)
 
         return step
 

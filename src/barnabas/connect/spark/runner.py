@@ -16,10 +16,11 @@ import pyarrow as pa
 import structlog
 from pyspark.sql import SparkSession
 
+from barnabas.client.admin.transactions import TransactionsAdmin
+from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.connect.connector import AnySource, ConnectError, Connector, PollingSource, Sink, Source
 from barnabas.connect.herder_port import ConnectorOffset
-from barnabas.connect.producer_fencing import fence_producers
 from barnabas.connect.runtime import Failed, OnEvent, SourceOffsets, TaskLaunch, UnknownTaskError
 from barnabas.connect.spark.connector_offsets import SinkOffsets, parse_sink_offsets
 from barnabas.connect.spark.polling_task import PollingTask
@@ -33,6 +34,7 @@ from barnabas.core.connect.ids import ConnectorTaskId
 from barnabas.model.config import ConfigError
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.spark.session import open_session
+from barnabas.wire.errors import ApiError
 
 T = TypeVar("T")
 Find = Callable[[Mapping[str, str]], type[Connector]]
@@ -153,7 +155,11 @@ class SparkRuntime:
         """Shut out the first `tasks` tasks of a source wherever they run, with the connector's admin settings."""
         group = self._settings.worker.text("group.id")
         client = ClientConfig.from_properties(self._settings.admin(name, config))
-        await fence_producers(client, transactional_ids(group, name, tasks))
+        async with Cluster(client) as cluster:
+            fenced = await TransactionsAdmin(cluster).fence_producers(transactional_ids(group, name, tasks))
+        for transactional_id, outcome in fenced.items():
+            if isinstance(outcome, ApiError):
+                raise ApiError(outcome.code, f"the tasks that write as {transactional_id!r} cannot be shut out")
 
     async def offsets(self, name: str, config: Mapping[str, str]) -> Sequence[ConnectorOffset]:
         """Give where a connector is."""

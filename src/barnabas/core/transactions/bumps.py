@@ -1,7 +1,8 @@
 """Who each producer was before its newest epoch, so that a bump whose answer was lost can be asked for again. KIP-360.
 
 No record says this, in Kafka neither: after a hand-over such a retry is fenced. An entry counts only as long as the
-producer is the one that it led to, so a bump that never got into the log leaves nothing behind that could be believed.
+producer is the one that it led to. A bump that the log refused leaves its entry behind, and somebody else may be given
+the same epoch: so whoever begins anew has the entry forgotten.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Bumps:
         self._newest[transactional_id] = _Bump(before, after)
 
     def forget(self, transactional_id: str) -> None:
-        """Forget a transactional id that is gone."""
+        """Forget who was before: the transactional id is gone, or somebody new began."""
         self._newest.pop(transactional_id, None)
 
     def before(self, metadata: TransactionMetadata) -> Producer | None:

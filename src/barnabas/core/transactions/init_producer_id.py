@@ -116,6 +116,8 @@ def _next_producer(
     after = Producer(current.producer_id, current.epoch + 1)
     if metadata.is_exhausted:
         after = Producer(new_producer_id(), 0)
-    if expected is not None:  # else somebody new began, and whoever was before is a zombie
+    if expected is not None:
         bumps.note(metadata.transactional_id, current, after)
+    else:  # somebody new began: whoever was before is a zombie, also one whose bump the log refused
+        bumps.forget(metadata.transactional_id)
     return after

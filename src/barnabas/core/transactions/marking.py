@@ -74,6 +74,10 @@ class Marking:
         """Give how many endings are under way."""
         return len(self._open)
 
+    def without_leader(self, leader_of: LeaderOf) -> int:
+        """Give how many endings wait for a partition to have a leader. Costs in proportion to those that wait."""
+        return sum(any(leader_of(tp) == NO_LEADER for tp in self._open[key].unsent) for key in self._unsent)
+
     def begin(self, shard: int, endings: Iterable[Ending]) -> None:
         """Take up endings; what is under way already stays as it is."""
         for ending in endings:

@@ -100,17 +100,27 @@ def partitions_of(transaction: AddPartitionsToTxnTransaction) -> frozenset[Topic
     return frozenset(TopicPartition(t.name, partition) for t in transaction.topics for partition in t.partitions)
 
 
-def result(transactional_id: str, errors: Mapping[TopicPartition, ErrorCode]) -> AddPartitionsToTxnResult:
-    """Give the part of the response about one transaction."""
-    by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
-    for (topic, partition), error in sorted(errors.items()):
-        answered = AddPartitionsToTxnPartitionResult(partition_index=partition, partition_error_code=error)
-        by_topic.setdefault(topic, []).append(answered)
+def result(
+    transaction: AddPartitionsToTxnTransaction, outcome: Mapping[TopicPartition, ErrorCode]
+) -> AddPartitionsToTxnResult:
+    """Give the part of the response about one transaction: topics and partitions as they were asked for.
+
+    As in Kafka, a topic without partitions is part of it unless it was to be verified.
+    """
     return AddPartitionsToTxnResult(
-        transactional_id=transactional_id,
+        transactional_id=transaction.transactional_id,
         topic_results=[
-            AddPartitionsToTxnTopicResult(name=topic, results_by_partition=results)
-            for topic, results in by_topic.items()
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=partition, partition_error_code=outcome[TopicPartition(topic.name, partition)]
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in transaction.topics
+            if topic.partitions or not transaction.verify_only
         ],
     )
 

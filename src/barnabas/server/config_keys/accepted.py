@@ -18,20 +18,6 @@ MAX_INT64: Final = (1 << 63) - 1
 
 KEYS: Final = (
     ConfigKey(
-        "add.partitions.to.txn.retry.backoff.max.ms",
-        ConfigType.INT,
-        100,
-        importance=Importance.HIGH,
-        validator=at_least(0),
-    ),
-    ConfigKey(
-        "add.partitions.to.txn.retry.backoff.ms",
-        ConfigType.INT,
-        20,
-        importance=Importance.HIGH,
-        validator=at_least(1),
-    ),
-    ConfigKey(
         "background.threads",
         ConfigType.INT,
         10,
@@ -550,14 +536,6 @@ KEYS: Final = (
         dynamic=DynamicMode.PER_BROKER,
     ),
     ConfigKey("ssl.trustmanager.algorithm", ConfigType.STRING, "PKIX", dynamic=DynamicMode.PER_BROKER),
-    ConfigKey(
-        "transaction.partition.verification.enable",
-        ConfigType.BOOLEAN,
-        True,
-        importance=Importance.LOW,
-        dynamic=DynamicMode.CLUSTER_WIDE,
-    ),
-    ConfigKey("transaction.two.phase.commit.enable", ConfigType.BOOLEAN, False, importance=Importance.LOW),
     ConfigKey("unstable.api.versions.enable", ConfigType.BOOLEAN, False, importance=Importance.HIGH, internal=True),
     ConfigKey(
         "unstable.feature.versions.enable",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from barnabas.model.config import ConfigKey, ConfigType, Importance, at_least
+from barnabas.model.config import ConfigKey, ConfigType, DynamicMode, Importance, at_least
 
 KEYS: Final = (
     ConfigKey(
@@ -76,5 +76,37 @@ KEYS: Final = (
         "How long a transactional id is remembered after its last transaction, ms.",
         importance=Importance.HIGH,
         validator=at_least(1),
+    ),
+    ConfigKey(
+        "transaction.partition.verification.enable",
+        ConfigType.BOOLEAN,
+        True,
+        "Whether the coordinator is asked before the first batch of a transaction is appended to a partition, for "
+        "clients that add partitions themselves (before transaction.version 2).",
+        importance=Importance.LOW,
+        dynamic=DynamicMode.CLUSTER_WIDE,
+    ),
+    ConfigKey(
+        "add.partitions.to.txn.retry.backoff.ms",
+        ConfigType.INT,
+        20,
+        "How long to wait before a coordinator is asked again that is still ending the transaction before, ms.",
+        importance=Importance.HIGH,
+        validator=at_least(1),
+    ),
+    ConfigKey(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        ConfigType.INT,
+        100,
+        "For how long it is asked again, ms; then the client is to send its records again.",
+        importance=Importance.HIGH,
+        validator=at_least(0),
+    ),
+    ConfigKey(
+        "transaction.two.phase.commit.enable",
+        ConfigType.BOOLEAN,
+        False,
+        "Whether producers may keep transactions open until somebody else ends them (KIP-939): those have no time-out.",
+        importance=Importance.LOW,
     ),
 )

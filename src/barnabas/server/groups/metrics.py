@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -10,6 +9,7 @@ from typing import Final
 from barnabas.core.groups.classic import ClassicGroupState
 from barnabas.core.groups.consumer.group import ConsumerGroupState
 from barnabas.model.metrics import Metrics, Rates, mbean
+from barnabas.server.coordinators.load_times import publish_load_times
 from barnabas.server.coordinators.runtime import ShardState
 from barnabas.server.groups.group_coordinator import GroupCoordinator
 
@@ -51,9 +51,7 @@ def publish_group_metrics(registry: Metrics, groups: GroupCoordinator) -> None:
     }
     for counted, read in counts.items():
         _count(registry, name, counted, read)
-    # Of the partitions that are here now; Kafka's are of those that were loaded in the last minute.
-    registry.gauge(name, lambda: max(_load_times(groups), default=math.nan), "partition-load-time-max")
-    registry.gauge(name, lambda: _mean(_load_times(groups)), "partition-load-time-avg")
+    publish_load_times(registry, name, groups.shards)
     for shard_state in (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED):
         registry.gauge(
             mbean("kafka.server", type=COORDINATOR_METRICS, state=shard_state.value),
@@ -67,11 +65,3 @@ def _count(registry: Metrics, name: str, counted: str, read: Callable[[], int]) 
     rates = Rates(registry.clock)
     registry.gauge(name, read, f"{counted}-count")
     registry.gauge(name, lambda: rates.attributes(read(), counted)["OneMinuteRate"], f"{counted}-rate")
-
-
-def _load_times(groups: GroupCoordinator) -> list[int]:
-    return [shard.load_time_ms for shard in groups.shards.by_partition.values() if shard.state is ShardState.ACTIVE]
-
-
-def _mean(values: list[int]) -> float:
-    return sum(values) / len(values) if values else math.nan

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from barnabas.core.transactions.partitions import BROKERS_SINCE, partitions_of, response, result, transactions
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.server.replication.partitions import INTERNAL_TOPICS
 from barnabas.server.router import BY_HANDLER, handles
-from barnabas.server.transactions.adding import Outcome, add, add_for_brokers, partitions_of, topic_results
+from barnabas.server.transactions.adding import Outcome, add, add_for_brokers
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -18,28 +19,21 @@ from barnabas.wire.messages.add_partitions_to_txn import (
 if TYPE_CHECKING:
     from barnabas.server.context import RequestContext
 
-FIRST_VERSION_OF_BROKERS: Final = 4
-
 
 @handles(AddPartitionsToTxnRequest, authz=BY_HANDLER)
 async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> AddPartitionsToTxnResponse:
     """Make partitions part of transactions, or say whether they are."""
-    if ctx.version >= FIRST_VERSION_OF_BROKERS:
+    if ctx.version >= BROKERS_SINCE:
         if not ctx.authorize(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
             raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return await add_for_brokers(request, ctx.version, ctx.node)
-    transaction = AddPartitionsToTxnTransaction(
-        transactional_id=request.v3_and_below_transactional_id,
-        producer_id=request.v3_and_below_producer_id,
-        producer_epoch=request.v3_and_below_producer_epoch,
-        topics=request.v3_and_below_topics,
-    )
+    (transaction,) = transactions(request, ctx.version)
     outcome = await _of_client(transaction, ctx)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topic_results(outcome))
+    return response([result(transaction, outcome)], ctx.version)
 
 
 async def _of_client(transaction: AddPartitionsToTxnTransaction, ctx: RequestContext) -> Outcome:
-    partitions = partitions_of(transaction.topics)
+    partitions = partitions_of(transaction)
     if not ctx.authorize(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id):
         return dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     topics = {topic.name for topic in transaction.topics if topic.name not in INTERNAL_TOPICS}

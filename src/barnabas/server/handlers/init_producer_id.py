@@ -22,8 +22,7 @@ async def init_producer_id(request: InitProducerIdRequest, ctx: RequestContext) 
         AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
     ):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    if (request.producer_id < 0) != (request.producer_epoch < 0):
-        raise ApiError(ErrorCode.INVALID_REQUEST, "a producer that goes on names both its id and its epoch")
+    _check_identity(request)
     return InitProducerIdResponse(producer_id=await ctx.node.producer_ids.next(), producer_epoch=0)
 
 
@@ -34,7 +33,13 @@ async def _transactional(
     for operation in rights:
         if not ctx.authorize(operation, ResourceType.TRANSACTIONAL_ID, transactional_id):
             raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    _check_identity(request)
     try:
         return await ctx.node.transactions.init_producer_id(request, ctx.version)
     except ApiError as e:
         return InitProducerIdResponse(error_code=e.code, producer_id=-1, producer_epoch=-1)
+
+
+def _check_identity(request: InitProducerIdRequest) -> None:
+    if (request.producer_id < 0) != (request.producer_epoch < 0):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a producer that goes on names both its id and its epoch")

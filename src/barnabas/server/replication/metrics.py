@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from barnabas.server.replication.replica_manager import ReplicaManager
 
 
-def publish_replica_metrics(metrics: Metrics, replicas: ReplicaManager) -> None:
-    """Publish the gauges of replicas, fetchers, quotas and waiting requests."""
+def publish_replica_metrics(metrics: Metrics, replicas: ReplicaManager, longest_transaction_ms: int) -> None:
+    """Publish the gauges of replicas, fetchers, quotas and waiting requests.
+
+    longest_transaction_ms: how long one may take that is not late.
+    """
     partitions, fetchers = replicas.partitions, replicas.fetchers
 
     def led(name: str, holds: Callable[[Partition], bool]) -> None:
@@ -31,6 +34,10 @@ def publish_replica_metrics(metrics: Metrics, replicas: ReplicaManager) -> None:
     led("UnderMinIsrPartitionCount", lambda p: len(p.led().isr) < p.min_isr)
     led("AtMinIsrPartitionCount", lambda p: len(p.led().isr) == p.min_isr)
     led("ReassigningPartitions", lambda p: p.led().reassigning)
+    led(
+        "PartitionsWithLateTransactionsCount",
+        lambda p: p.log.producers.has_late_transaction(metrics.clock.now_ms(), longest_transaction_ms),
+    )
     metrics.gauge(mbean("kafka.server", type="ReplicaManager", name="PartitionCount"), lambda: len(partitions))
     metrics.gauge(
         mbean("kafka.server", type="ReplicaManager", name="OfflineReplicaCount"), lambda: partitions.offline_count

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.core.coordinators.step import Producer
+from barnabas.core.transactions.partitions import partitions_of, response, result, transactions
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
 
@@ -29,12 +26,9 @@ async def add_for_brokers(
     request: AddPartitionsToTxnRequest, version: int, node: Services
 ) -> AddPartitionsToTxnResponse:
     """Answer brokers, which may ask for many transactions at once: version 4 and later."""
-    outcomes = await asyncio.gather(*(add(transaction, version, node) for transaction in request.transactions))
-    results = [
-        AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topic_results(outcome))
-        for transaction, outcome in zip(request.transactions, outcomes, strict=True)
-    ]
-    return AddPartitionsToTxnResponse(results_by_transaction=results)
+    asked = transactions(request, version)
+    outcomes = await asyncio.gather(*(add(transaction, version, node) for transaction in asked))
+    return response([result(*each) for each in zip(asked, outcomes, strict=True)], version)
 
 
 async def add(
@@ -44,7 +38,7 @@ async def add(
 
     refused: what is wrong with some already.
     """
-    partitions = partitions_of(transaction.topics)
+    partitions = partitions_of(transaction)
     errors = dict(refused or {})
     topics = node.image().topics.by_name
     for tp in partitions:
@@ -68,19 +62,3 @@ async def _coordinated(
     except ApiError as e:
         code = e.code
     return dict.fromkeys(partitions, code)
-
-
-def partitions_of(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[TopicPartition]:
-    """Give the partitions of a request."""
-    return frozenset(TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions)
-
-
-def topic_results(outcome: Outcome) -> list[AddPartitionsToTxnTopicResult]:
-    """Give what became of partitions as it is answered."""
-    by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
-    for tp, code in sorted(outcome.items()):
-        result = AddPartitionsToTxnPartitionResult(partition_index=tp.partition, partition_error_code=code)
-        by_topic.setdefault(tp.topic, []).append(result)
-    return [
-        AddPartitionsToTxnTopicResult(name=topic, results_by_partition=results) for topic, results in by_topic.items()
-    ]

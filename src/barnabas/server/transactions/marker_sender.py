@@ -46,6 +46,10 @@ class MarkerSender:
         """Give how many transactions wait for markers."""
         return len(self._marking)
 
+    def without_leader(self) -> int:
+        """Give how many of them wait for a partition to have a leader."""
+        return self._marking.without_leader(self._leader_of)
+
     def begin(self, shard: int, endings: Iterable[Ending]) -> None:
         """Send the markers of transactions whose outcome is committed; of those that are known already only once."""
         self._marking.begin(shard, endings)

@@ -55,6 +55,9 @@ async def write_markers(request: WriteTxnMarkersRequest, node: Services) -> Writ
     results: dict[int, dict[str, WritableTxnMarkerTopicResult]] = {}
     appended = _Appended([], [])
     for asked in request.markers:
+        named = [topic for topic in asked.topics if topic.partition_indexes]
+        if not named:
+            continue  # as in Kafka, what is for nobody is not answered
         marker = Marker(
             Producer(asked.producer_id, asked.producer_epoch),
             asked.transaction_result,
@@ -62,7 +65,7 @@ async def write_markers(request: WriteTxnMarkersRequest, node: Services) -> Writ
             asked.transaction_version,
         )
         topics = results.setdefault(asked.producer_id, {})
-        for topic in asked.topics:
+        for topic in named:
             result = topics.setdefault(topic.name, WritableTxnMarkerTopicResult(name=topic.name))
             for number in topic.partition_indexes:
                 answer = WritableTxnMarkerPartitionResult(partition_index=number)
@@ -85,6 +88,8 @@ def _append(
     appended: _Appended,
 ) -> None:
     try:
+        if min(marker.producer) < 0:
+            raise ApiError(ErrorCode.INVALID_REQUEST)  # where Kafka fails with UNKNOWN_SERVER_ERROR
         replica = node.partitions.find(tp)
         if replica is None or replica.log.is_offline:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

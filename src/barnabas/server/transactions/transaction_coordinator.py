@@ -78,6 +78,8 @@ class TransactionCoordinator:
         self.markers = new_sender(self._marked)
         self._noting: set[tuple[int, Ending]] = set()
         """All partitions know of these; the log is about to."""
+        self.noting_again: set[tuple[int, Ending]] = set()
+        """Those of them that the log did not take: it is soon asked again."""
         self.shards: Shards[TransactionShard, TransactionImage] = Shards(
             Kind("transactional ids", "kafka.coordinator.transaction", decode_transaction_record, response_error),
             TRANSACTION_TOPIC,
@@ -112,6 +114,8 @@ class TransactionCoordinator:
         return partition_for(transactional_id, self._partition_count())
 
     def _shard(self, transactional_id: str) -> ShardRuntime[TransactionShard, TransactionImage]:
+        if not transactional_id:  # nobody's, whoever looks after its partition
+            raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id has at least one character")
         return self.shards.at(self.partition_for(transactional_id))
 
     def _submit(self, transactional_id: str, ask: Ask[TransactionShard, R]) -> Awaitable[R]:
@@ -188,6 +192,7 @@ class TransactionCoordinator:
     def _marked(self, partition: int, ending: Ending) -> None:
         """Note in the log that all partitions know; a failure is tried again as long as the shard is here."""
         self._noting.add((partition, ending))
+        self.noting_again.discard((partition, ending))
         try:
             future = self.shards.at(partition).submit(lambda shard, now: shard.marked(ending, now))
         except ApiError:
@@ -199,6 +204,7 @@ class TransactionCoordinator:
         error = None if future.cancelled() else future.exception()
         if isinstance(error, ApiError) and error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
             # The log alone is asked again: the partitions have their markers, and each more would be written there.
+            self.noting_again.add((partition, ending))
             asyncio.get_running_loop().call_later(_NOTE_AGAIN_MS / 1000, self._marked, partition, ending)
             return
         self._noting.discard((partition, ending))

@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import structlog
 
 from barnabas.core.coordinators.step import Producer
+from barnabas.model.metrics import Metrics, mbean
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.net.client import AuthenticationError, ChannelError, UnsupportedVersionError
 from barnabas.wire.errors import ErrorCode
@@ -22,6 +24,7 @@ from barnabas.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 
+_MEASURED: Final = "AddPartitionsToTxnManager"
 log = structlog.get_logger("kafka.server.AddPartitionsToTxnManager")
 
 Errors = Mapping[TopicPartition, ErrorCode]
@@ -50,11 +53,16 @@ class _Wanted:
 
 
 class TransactionVerifier:
-    """One request a coordinator at a time."""
+    """One request a coordinator at a time. registry: where it counts refusals, and measures how long requests take."""
 
-    def __init__(self, call: Call, coordinator_of: CoordinatorOf) -> None:
+    def __init__(self, call: Call, coordinator_of: CoordinatorOf, registry: Metrics) -> None:
         self._call = call
         self._coordinator_of = coordinator_of
+        self._clock = registry.clock
+        self._failures = registry.meter(
+            mbean("kafka.server", type=_MEASURED, name="VerificationFailureRate"), "failures"
+        )
+        self._times = registry.histogram(mbean("kafka.server", type=_MEASURED, name="VerificationTimeMs"))
         self._wanted: dict[int, dict[str, _Wanted]] = {}
         self._asking: dict[int, asyncio.Task[None]] = {}
 
@@ -75,12 +83,12 @@ class TransactionVerifier:
     ) -> Errors:
         coordinator = self._coordinator_of(transactional_id)
         if coordinator is None:
-            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return self._refused(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         of_coordinator = self._wanted.setdefault(coordinator, {})
         wanted = of_coordinator.get(transactional_id)
         if wanted is not None and (wanted.producer, wanted.add) != (producer, add):
             if producer.epoch < wanted.producer.epoch:
-                return dict.fromkeys(partitions, ErrorCode.INVALID_PRODUCER_EPOCH)
+                return self._refused(partitions, ErrorCode.INVALID_PRODUCER_EPOCH)
             newer = producer.epoch > wanted.producer.epoch
             wanted.refuse(ErrorCode.INVALID_PRODUCER_EPOCH if newer else ErrorCode.NETWORK_EXCEPTION)
             wanted = None
@@ -91,7 +99,16 @@ class TransactionVerifier:
         wanted.waiters.append((partitions, future))
         if coordinator not in self._asking:
             self._asking[coordinator] = asyncio.get_running_loop().create_task(self._work(coordinator))
-        return await future
+        begun_ms = self._clock.monotonic_ms()
+        errors = await future
+        self._times.update(self._clock.monotonic_ms() - begun_ms)
+        self._failures.mark(len(errors))
+        return errors
+
+    def _refused(self, partitions: frozenset[TopicPartition], error: ErrorCode) -> Errors:
+        """Give an error for all, without asking anybody."""
+        self._failures.mark(len(partitions))
+        return dict.fromkeys(partitions, error)
 
     async def _work(self, coordinator: int) -> None:
         try:
