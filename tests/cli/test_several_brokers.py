@@ -210,7 +210,7 @@ def test_feature_levels_by_the_controllers(barnabas: Barnabas, three: ProcessClu
     assert (rows["metadata.version"], rows["kraft.version"]) == ("4.3-IV0", "1")
     elr = ("--feature", "eligible.leader.replicas.version=0", "--dry-run")
     assert "could be downgraded" in barnabas("features", *at, "downgrade", *elr).out
-    # The release has a group.version that this cluster does not: to set it would be no downgrade.
+    # The release has a share.version that this cluster does not: to set it would be no downgrade.
     older = ("downgrade", "--release-version", "4.2", "--dry-run")
     assert barnabas("features", *at, *older).code == 1
     assert run_tool_result(FEATURE_COMMAND, *at, *older).code == 1
