@@ -67,9 +67,11 @@ class ExpireClassic:
     member_id: str
 
 
+OfClassic = ExpireMember | CompleteJoin | ExtendInitialJoin | ExpireSync
+"""What time does to a group of the classic protocol."""
 OfConsumers = ExpireConsumer | ExpireRevocation | ExpireClassic
 """What time does to a member of a group of the consumer protocol."""
-Action = ExpireMember | CompleteJoin | ExtendInitialJoin | ExpireSync | CleanUp | OfConsumers
+Action = OfClassic | OfConsumers | CleanUp
 
 
 def member_key(group_id: str, member_id: str) -> tuple[str, ...]:

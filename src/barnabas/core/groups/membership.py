@@ -18,6 +18,7 @@ from barnabas.core.groups.actions import (
     ExpireMember,
     ExpireSync,
     ExtendInitialJoin,
+    OfClassic,
     OfConsumers,
 )
 from barnabas.core.groups.classic import EMPTY, PREPARING, ClassicGroup
@@ -94,7 +95,7 @@ class Membership:
 
     # time
 
-    def act(self, action: ExpireMember | CompleteJoin | ExtendInitialJoin | ExpireSync, now: Now) -> Step[None]:
+    def act(self, action: OfClassic, now: Now) -> Step[None]:
         """Do to a classic group what is due."""
         turn = Turn(now)
         group, _ = self._groups(action.group_id)
@@ -102,9 +103,7 @@ class Membership:
             self._act(turn, group, action)
         return turn.step()
 
-    def _act(
-        self, turn: Turn, group: ClassicGroup, action: ExpireMember | CompleteJoin | ExtendInitialJoin | ExpireSync
-    ) -> None:
+    def _act(self, turn: Turn, group: ClassicGroup, action: OfClassic) -> None:
         match action:
             case ExpireMember(member_id=member_id):
                 self._rebalance.expire_member(turn, group, member_id)

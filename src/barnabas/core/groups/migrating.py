@@ -121,11 +121,13 @@ def may_downgrade_replacing(config: GroupConfig, group: ConsumerGroup, replaced:
 
 
 def downgraded(
-    group: ConsumerGroup, leaving: Collection[str], generation: int, world: World, now_ms: int
+    group: ConsumerGroup, leaving: Collection[str], generation: int, world: World, now_ms: int, *, rebalances: bool
 ) -> ClassicGroup:
     """Give the classic group with the members of a consumer group but for those that leave; nothing of them waits yet.
 
-    Each member is assigned its target. leaving: member ids; all others speak the classic protocol.
+    leaving: member ids; all others speak the classic protocol. Each of them is assigned its target; but when the group
+    rebalances, what it has: it may hold that still should the group be upgraded again before it is told to join. (With
+    Kafka it is the target always, and what the member holds is then given to another.)
     """
     classic = ClassicGroup(group.group_id, now_ms, STABLE, generation=generation)
     for member_id, member in sorted(group.members.items()):
@@ -139,9 +141,16 @@ def downgraded(
         except ProtocolError as e:
             message = f"Group {group.group_id} cannot become a classic group: {e}"
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, message) from e
-        target = named(group.target.get(one.member_id, {}), world)
-        one.assignment = embedded.write_assignment(target, version)
+        has = owned(group.members[one.member_id]) if rebalances else group.target.get(one.member_id, {})
+        one.assignment = embedded.write_assignment(named(has, world), version)
     return classic
+
+
+def owned(member: ConsumerMember) -> Target:
+    """Give what a member has, with what it has yet to give up."""
+    both = (member.assigned, member.pending_revocation)
+    topics = {topic for one in both for topic in one}
+    return {topic: frozenset(p for one in both for p in one.get(topic, ())) for topic in topics}
 
 
 def _classic(member: ConsumerMember) -> Member:

@@ -24,15 +24,7 @@ from barnabas.core.groups.actions import (
     member_key,
     sync_key,
 )
-from barnabas.core.groups.classic import (
-    COMPLETING,
-    DEAD,
-    EMPTY,
-    PREPARING,
-    STABLE,
-    ClassicGroup,
-    Member,
-)
+from barnabas.core.groups.classic import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, ClassicGroup, Member
 from barnabas.core.groups.config import GroupConfig
 from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import NewUuid

@@ -23,7 +23,7 @@ from tests.peers.kafka import RealKafka
 
 pytestmark = pytest.mark.peer
 GROUP, TOPIC = "moved", "moved-topic"
-TIMEOUT_S = 60
+TIMEOUT_S = 90
 
 
 def consumer(kafka: RealKafka, **how: str) -> KafkaConsumer:

@@ -206,6 +206,23 @@ def test_replay_of_a_downgrade_gives_a_stable_group_of_the_same_members() -> Non
     assert group.subscribed_topics == live.subscribed_topics == frozenset({"t"})
 
 
+def test_what_a_member_still_holds_is_not_given_to_another_when_the_group_is_upgraded_again_at_once() -> None:
+    d = Mixed()
+    d.away(d.new)
+    d.rest(d.old)
+    assert len(d.old.held) == 4
+    d.new = Consumer("second", names=["t"])
+    d.beat(d.new)
+    assert len(d.group().target[d.old.member_id]) == 1
+    d.away(d.new)
+    last = Consumer("third", names=["t"])
+    d.beat(last)
+    assert not last.held
+    d.rest(last, d.old)
+    d.rest(last, d.old)
+    assert len(last.held) == len(d.old.held) == 2
+
+
 def test_up_and_down_and_up_again() -> None:
     d = Mixed()
     for n in range(3):

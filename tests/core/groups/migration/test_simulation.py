@@ -147,6 +147,8 @@ class Life(MigrationDriver):
             client.held = set(client.wanted)
 
     def refused(self, client: Consumer, code: ErrorCode) -> None:
+        if client.epoch == 0 and code is E.GROUP_ID_NOT_FOUND:
+            return  # a classic group with more members than a consumer group may have, gone ones among them
         if code in (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND, E.FENCED_INSTANCE_ID):
             assert client.epoch > 0, code
             client.fenced()

@@ -99,7 +99,8 @@ class ConsumerMembers:
         then_do: what else to do when the records are committed, or refused.
         """
         group = draft.group
-        classic = migrating.downgraded(group, leaving, generation, self._progress.world(), now.wall_ms)
+        world = self._progress.world()
+        classic = migrating.downgraded(group, leaving, generation, world, now.wall_ms, rebalances=rebalance)
 
         def stored(error: ErrorCode, at: Now) -> Step[None]:
             then = Turn(at)
