@@ -22,7 +22,7 @@ from .sinks import Sink, once
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer]
 PER_BATCH: Final = 20
-TIMEOUT_S: Final = 120
+TIMEOUT_S: Final = 150
 ROOT: Final = Path(__file__).parents[2]
 
 
@@ -63,13 +63,13 @@ def run_until_killed(job: dict[str, object]) -> None:
     assert driver.returncode == -signal.SIGKILL, said[-3000:]
 
 
-@pytest.mark.parametrize(("where", "points"), [("ours", ("before", "between", "after")), ("kafka", ("between",))])
+@pytest.mark.parametrize(("where", "points"), [("ours", ("before", "after")), ("kafka", ("between",))])
 def test_every_input_is_there_once_wherever_driver_and_tasks_are_killed(
     spark: SparkSession, where: str, points: tuple[str, ...], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     sink = request.getfixturevalue("ours") if where == "ours" else Sink.of_kafka(request.getfixturevalue("real_kafka"))
     source, target = sink.create(3), sink.create(2)
-    sink.numbers(source, 3 * PER_BATCH, 3)
+    sink.numbers(source, 2 * PER_BATCH, 3)
     read, write = stream(sink, source, target)
     job = {"read": read, "write": write, "checkpoint": str(tmp_path / "checkpoint"), "flag": str(tmp_path / "flag")}
     for point in points:
@@ -81,8 +81,8 @@ def test_every_input_is_there_once_wherever_driver_and_tasks_are_killed(
     assert (tmp_path / "flag").exists(), "no task was killed"
     assert not (tmp_path / "checkpoint" / "commits" / "1").exists()
     finish(spark, read, write, tmp_path / "checkpoint")
-    sink.wait_seen(target, 2, once(3 * PER_BATCH))
-    assert sink.seen(target, 2, committed=False).total() > 3 * PER_BATCH, "nothing was written twice and aborted"
+    sink.wait_seen(target, 2, once(2 * PER_BATCH))
+    assert sink.seen(target, 2, committed=False).total() > 2 * PER_BATCH, "nothing was written twice and aborted"
 
 
 def test_a_batch_write_is_seen_whole_or_not_at_all(spark: SparkSession, real_kafka: RealKafka) -> None:
