@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,7 @@ _ROOT: Final = Path(__file__).parents[3]
 class LoopClient:
     """A job, and the processes that do it: one, none while it is killed, or two when a paused one was replaced.
 
-    Methods may be called from any thread, but not from several at once, except for `keep`.
+    Methods may be called from any thread.
     """
 
     def __init__(self, job: Job, directory: Path, history: History) -> None:
@@ -31,11 +31,12 @@ class LoopClient:
         self._history = history
         self._process: subprocess.Popen[bytes] | None = None
         self._zombie: subprocess.Popen[bytes] | None = None
+        self._lock = threading.RLock()
         job.write(self._file)
 
     def start(self) -> None:
         """Begin, or begin again."""
-        with self._log.open("ab") as log:
+        with self._lock, self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.loops.loop", str(self._file)],
                 stdin=subprocess.DEVNULL,
@@ -43,44 +44,49 @@ class LoopClient:
                 stderr=log,
                 cwd=_ROOT,
             )
-        self.starts += 1
+            self.starts += 1
 
     def kill(self) -> None:
         """End it by SIGKILL; it stays away until `start`."""
-        process, self._process = self._process, None
-        _end(process)
+        with self._lock:
+            process, self._process = self._process, None
+            _end(process)
 
     def pause(self) -> None:
         """Let it stand still until `resume`."""
         if self._process is not None:
-            os.kill(self._process.pid, signal.SIGSTOP)
+            self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let it go on."""
         if self._process is not None:
-            os.kill(self._process.pid, signal.SIGCONT)
+            self._process.send_signal(signal.SIGCONT)
 
     def replace(self) -> None:
         """Let it stand still, and another one with the same transactional id take its place."""
-        _end(self._zombie)
-        self.pause()
-        self._zombie = self._process
-        self.start()
+        with self._lock:
+            _end(self._zombie)
+            self.pause()
+            self._zombie = self._process
+            self.start()
 
     def return_zombie(self) -> None:
         """Let the one that was replaced go on: it has to find out by itself that it is fenced."""
         if self._zombie is not None:
-            os.kill(self._zombie.pid, signal.SIGCONT)
+            self._zombie.send_signal(signal.SIGCONT)
 
     def keep(self) -> None:
         """Begin again if it has ended by itself."""
-        process = self._process
-        if process is None or process.poll() is None or self._process is not process:
-            return
-        if process.returncode != FAILED:
-            self._history.surprises.append(f"{self.job.name} ended with code {process.returncode}:\n{self.log_tail()}")
-        self._history.error(self.job.name, self.log_tail(1).partition(" ")[2])
-        self.start()
+        with self._lock:
+            process = self._process
+            if process is None or process.poll() is None:
+                return
+            if process.returncode != FAILED:
+                self._history.surprises.append(
+                    f"{self.job.name} ended with code {process.returncode}:\n{self.log_tail()}"
+                )
+            self._history.error(self.job.name, self.log_tail(1).partition(" ")[2])
+            self.start()
 
     def stop(self) -> None:
         """End it in order; a surprise when it does not."""
