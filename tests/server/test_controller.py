@@ -40,15 +40,15 @@ async def test_an_empty_log_gets_the_bootstrap_records(tmp_path: Path) -> None:
     async with running(config) as controller:
         image = controller.committed_image
         assert image.features.metadata_version == LATEST_METADATA_VERSION
-        assert dict(image.features.others) == {"eligible.leader.replicas.version": 1}
+        assert dict(image.features.others) == {"eligible.leader.replicas.version": 1, "transaction.version": 2}
         assert image.scram.get(ScramMechanism.SCRAM_SHA_512, "admin") is not None
         cluster = ConfigResource(ConfigResourceType.BROKER, "")
         assert dict(image.configs.get(cluster)) == {"min.insync.replicas": "1"}
         assert list(image.cluster.controllers) == [1]
         assert image.cluster.controllers[1].listeners["CONTROLLER"].port == 19093
         assert controller.kraft_version == 1
-        # Three control records; begin, two features, a user, a config, end; the registration of this controller.
-        assert image.offset_epoch == (9, 1)
+        # Three control records; begin, three features, a user, a config, end; the registration of this controller.
+        assert image.offset_epoch == (10, 1)
         assert controller.image == image
 
 

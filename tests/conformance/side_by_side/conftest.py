@@ -30,6 +30,7 @@ LEVELS: Final = {"share.version": 0, "streams.version": 0, "group.version": 0}
 """Barnabas does not offer these features' APIs yet; with them at 0 Kafka does not use them either."""
 SETTINGS: Final = {
     "group.min.session.timeout.ms": "100",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     "connection.failed.authentication.delay.ms": "0",
     "num.partitions": "2",
     "auto.create.topics.enable": "true",
