@@ -31,6 +31,7 @@ LEVELS: Final = {"share.version": 0, "streams.version": 0}
 SETTINGS: Final = {
     "group.min.session.timeout.ms": "100",
     "group.consumer.assignment.interval.ms": "0",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     "connection.failed.authentication.delay.ms": "0",
     "num.partitions": "2",
     "auto.create.topics.enable": "true",

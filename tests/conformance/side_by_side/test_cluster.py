@@ -159,3 +159,12 @@ def test_unregister_broker(s: Side) -> None:
 def test_list_config_resources(s: Side) -> None:
     for types in ([], [2], [4], [8], [16], [32], [99], [2, 4]):
         s.every_version(request("ListConfigResources", resource_types=types), users=(NOBODY,), note=f"{types}")
+
+
+@side_by_side
+def test_directories_that_are_not_there(s: Side) -> None:
+    s.topic("lies-somewhere")
+    for path in ("/nowhere", "relative", ""):
+        topics = [{"name": "lies-somewhere", "partitions": [0, 7]}, {"name": "lies-nowhere", "partitions": [0]}]
+        s.every_version(request("AlterReplicaLogDirs", dirs=[{"path": path, "topics": topics}]), note=repr(path))
+    s.every_version(request("AlterReplicaLogDirs", dirs=[]))

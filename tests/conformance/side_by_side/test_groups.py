@@ -47,10 +47,8 @@ def ready(s: Side, *groups: str) -> None:
 def test_find_coordinator(s: Side) -> None:
     ready(s, "found")
     for version in range(4):
-        for kind in (0, 1, 2, 3) if version else (0,):
+        for kind in (0, 2, 3) if version else (0,):
             for key in ("found", ""):
-                if kind == 1:
-                    continue  # transactions
                 for user in (ADMIN, NOBODY):
                     s.call(request("FindCoordinator", key=key, key_type=kind), version, user, note=f"{key!r} {kind}")
     for version in range(4, 7):

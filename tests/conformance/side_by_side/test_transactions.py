@@ -440,6 +440,37 @@ def test_epochs_that_grow(s: Side) -> None:
     s.call(fetch("txn-grown", ident, version=12, isolation_level=1), 12)
 
 
+@side_by_side
+def test_transactions_that_take_too_long(s: Side) -> None:
+    ident = s.topic("txn-late")
+    for version in (3, 11, 12):
+        name = f"txn-late-{version}"
+        begun(s, name)
+        answer = s.ask(init(name, transaction_timeout_ms=1_000))
+        now = Producer(name, answer.producer_id, answer.producer_epoch)
+        if version < 12:
+            s.ask(added(3, now, ("txn-late", [0])), 3)
+        records = [{"index": 0, "records": written(now, 0)}]
+        asked = request(
+            "Produce",
+            acks=-1,
+            timeout_ms=10_000,
+            transactional_id=name,
+            topic_data=[{"name": "txn-late", "partition_data": records}],
+        )
+        assert s.ask(asked, version).responses[0].partition_responses[0].error_code == 0
+        s.until(described(name), lambda a: a.transaction_states[0].transaction_state == "CompleteAbort")
+        s.call(described(name), note="aborted")
+        produce(s, "txn-late", written(now, 2), version, transactional_id=name, note="too late")
+        for end in (3, 5):
+            for commit in (True, False):
+                s.call(ended(now, commit=commit), end, note=f"{version} too late {commit}")
+        s.call(init(name, producer_id=now.id, producer_epoch=now.epoch), 4, note=f"{version} goes on")
+        s.call(described(name), note="in the end")
+    s.call(request("DescribeProducers", topics=[{"name": "txn-late", "partition_indexes": [0]}]))
+    s.call(fetch("txn-late", ident, version=12, isolation_level=1), 12)
+
+
 def marker(producer_id: int, epoch: int, *topics: tuple[str, list[int]], **fields: Any) -> Any:
     """Give a WriteTxnMarkers of one marker."""
     listed = [{"name": name, "partition_indexes": partitions} for name, partitions in topics]
