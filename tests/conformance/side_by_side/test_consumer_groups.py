@@ -265,19 +265,19 @@ def test_who_may(s: Side) -> None:
     s.topic("hidden", 1)
     for group in ("guarded", "guarded-2"):
         ready(s, group)
-        for user in (NOBODY, "alice"):
+        for user in (NOBODY, "bob"):
             s.call(heartbeat(group, A), user=user, note=group)
             describe(s, group, user=user)
-        s.allow("alice", AclOperation.READ, ResourceType.GROUP, group)
-    s.call(heartbeat("guarded", A), user="alice", note="may not know of the topic")
-    s.call(heartbeat("guarded", A, subscribed_topic_names=[]), user="alice", note="asks for no topic")
-    s.allow("alice", AclOperation.DESCRIBE, ResourceType.TOPIC, "beats")
-    s.call(heartbeat("guarded", A), user="alice")
+        s.allow("bob", AclOperation.READ, ResourceType.GROUP, group)
+    s.call(heartbeat("guarded", A), user="bob", note="may not know of the topic")
+    s.call(heartbeat("guarded", A, subscribed_topic_names=[]), user="bob", note="asks for no topic")
+    s.allow("bob", AclOperation.DESCRIBE, ResourceType.TOPIC, "beats")
+    s.call(heartbeat("guarded", A), user="bob")
     another = heartbeat("guarded", A, SECOND, subscribed_topic_names=["beats", "hidden"])
-    s.call(another, user="alice", note="and another")
-    s.call(heartbeat("guarded", A, SECOND, **owning(topic_id, 0, 1)), user="alice")
+    s.call(another, user="bob", note="and another")
+    s.call(heartbeat("guarded", A, SECOND, **owning(topic_id, 0, 1)), user="bob")
     s.call(heartbeat("guarded-2", A, subscribed_topic_names=["beats", "hidden"]))
-    describe(s, "guarded", "guarded-2", user="alice")
+    describe(s, "guarded", "guarded-2", user="bob")
     describe(s, "guarded", "guarded-2", user=NOBODY)
     describe(s, "guarded", "guarded-2")
 
