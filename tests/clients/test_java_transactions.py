@@ -70,7 +70,7 @@ def run(cluster: ProcessCluster, main_class: str, *args: str) -> str:
 
 
 def alone(main_class: str, *args: str, classpath: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a program in a JVM of its own, to its end."""
+    """Run a program in a JVM of its own, to its end: the summaries of some come from shutdown hooks."""
     options = ["-Xmx128M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath or kafka_classpath()]
     command = [java(), *options, main_class, *args]
     return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
@@ -112,9 +112,12 @@ def test_kafkas_tool_about_transactions(cluster: ProcessCluster) -> None:
     run(cluster, tools.TRANSACTIONS_COMMAND, "abort", *where, "--start-offset", "0")
     producers = run(cluster, tools.TRANSACTIONS_COMMAND, "describe-producers", *where)
     assert re.search(r"^\d+\s+\d+\s+0\s+0\s+\d+\s+None\s*$", producers, re.MULTILINE), producers
+    run(cluster, tools.TRANSACTIONS_COMMAND, "forceTerminateTransaction", "--transactionalId", "looked-at")
+    described = run(cluster, tools.TRANSACTIONS_COMMAND, "describe", "--transactional-id", "looked-at")
+    assert re.search(r"looked-at\s+\d+\s+\d+\s+(CompleteAbort|PrepareAbort|Empty)", described), described
 
 
-def test_the_performance_tool(cluster: ProcessCluster) -> None:
+def test_performance_and_verifiable_tools(cluster: ProcessCluster) -> None:
     make(cluster, "measured")
     printed = run(
         cluster,
@@ -123,6 +126,16 @@ def test_the_performance_tool(cluster: ProcessCluster) -> None:
         *("--transactional-id", "measured", "--transaction-duration-ms", "50"),
     )
     assert re.search(r"^2000 records sent", printed, re.MULTILINE), printed
+    committed = java_file(cluster).with_name("committed.properties")
+    committed.write_text(java_file(cluster).read_text() + "isolation.level=read_committed\n")
+    where = ("--bootstrap-server", cluster.bootstrap, "--command-config", str(committed), "--topic", "measured")
+    done = alone(tools.VERIFIABLE_PRODUCER, *where, "--max-messages", "500", "--acks", "-1")
+    assert re.search(r'"name":"tool_data".*"sent":500,"acked":500', done.stdout), done.stdout[-500:] + done.stderr
+    group = ("--group-id", "verified", "--max-messages", "2500", "--reset-policy", "earliest")
+    printed = alone(tools.VERIFIABLE_CONSUMER, *where, *group).stdout
+    assert sum(int(n) for n in re.findall(r'"name":"records_consumed","count":(\d+)', printed)) == 2500
+    offsets = run(cluster, tools.CONSUMER_GROUP_COMMAND, "--describe", "--group", "verified")
+    assert re.search(r"verified\s+measured\s+0\s+\d+\s+\d+\s+0\s", offsets), offsets
 
 
 def test_client_metrics(cluster: ProcessCluster) -> None:

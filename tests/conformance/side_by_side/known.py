@@ -73,7 +73,7 @@ KNOWN: Final[tuple[Known, ...]] = (
         "who may not alter a configuration is not told what would be right",
     ),
     Known("AlterConfigs.*(log.cleaner|num.io).threads", r"error", "the number of these threads means nothing here"),
-    Known("FindCoordinator", r"error_code$", "share groups are not served yet"),
+    Known("FindCoordinator.* 2$", r"error_code$", "share groups are not served yet"),
     Known(
         "DescribeQuorum",
         r"partitions\[0\].*.(high_watermark|log_end_offset|leader_epoch)$",

@@ -171,7 +171,7 @@ def test_idempotent_producers(s: Side) -> None:
     s.every_version(init(transactional_id="mine"), users=(NOBODY,))
     s.allow("alice", AclOperation.WRITE, ResourceType.TOPIC, "idempotent")
     s.call(init(), user="alice")
-    ident = s.ask(init()).producer_id
+    ident = s.call(init(), note="to produce with").producer_id
 
     def send(sequence: int, count: int = 3, epoch: int = 0, note: str = "", producer: int = ident) -> None:
         records = batch(count, producer_id=producer, producer_epoch=epoch, base_sequence=sequence)
