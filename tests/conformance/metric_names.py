@@ -65,7 +65,7 @@ MISSING: Final = (
     Known(
         r"broker kafka\.server:(alter-partition|directory-assignments|forwarding|heartbeat)-metrics:.*", _ONE_CONNECTION
     ),
-    Known(r"broker kafka\.server:txn-marker-channel-metrics:.*", _ONE_CONNECTION),
+    Known(r"broker kafka\.server:(AddPartitionsManager|txn-marker)-channel-metrics:.*", _ONE_CONNECTION),
     Known(r"broker kafka\.server:replica-fetcher-metrics:.*", _ONE_CONNECTION),
     Known(r"controller kafka\.server:registration-metrics:.*", _ONE_CONNECTION),
     Known(r".* kafka\.server:raft-channel-metrics:.*", _ONE_CONNECTION),

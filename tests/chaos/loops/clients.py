@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ from tests.chaos.loops.loop import FAILED, Job
 from tests.chaos.worker import Worker
 
 STOP_SECONDS: Final = 60
+TELL_SECONDS: Final = 2
+"""For one that does not end to write down where it stands."""
 _ROOT: Final = Path(__file__).parents[3]
 
 
@@ -98,7 +101,10 @@ class LoopClient:
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._history.surprises.append(f"{self.job.name} does not end in order:\n{self.log_tail()}")
+            process.send_signal(signal.SIGUSR1)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(TELL_SECONDS)
+            self._history.surprises.append(f"{self.job.name} does not end in order:\n{self.log_tail(40)}")
             _end(process)
 
     def close(self) -> None:

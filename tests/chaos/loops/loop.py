@@ -7,6 +7,7 @@ whoever started it starts it again.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import random
 import signal
@@ -141,7 +142,7 @@ class Loop:
         try:
             if self._rng.random() < CHANGES_ITS_MIND:
                 # Without this librdkafka may abort what the coordinator has not heard of, and be fatally surprised.
-                self._producer.flush()
+                self._producer.flush(_CALL_S)
                 self._abort()
             elif self._job.careless:
                 self._commit_carelessly()
@@ -211,6 +212,7 @@ def main() -> int:
     """Do the job that the file tells; exit code 3 when it cannot go on."""
     loop = Loop(Job.read(Path(sys.argv[1])))
     signal.signal(signal.SIGTERM, loop.stop)
+    faulthandler.register(signal.SIGUSR1)  # where does it stand?
     try:
         loop.run()
     except KafkaException as e:
