@@ -2,7 +2,8 @@
 
 It copies each record to the partition of the same number, and commits that together with how far it has read (KIP-98,
 KIP-447). An error that only the end of the transaction helps against is answered by that, any other by exit code 3:
-whoever started it starts it again.
+whoever started it starts it again. So it is with a call that never returns, as librdkafka's send_offsets_to_transaction
+sometimes does not (2.16): SIGALRM ends the process.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ MOST_RECORDS: Final = 60
 LONGEST_S: Final = 0.3
 CHANGES_ITS_MIND: Final = 0.05
 """So many transactions are aborted for no reason."""
+HANGS_S: Final = 30
 _CALL_S: Final = 15.0
 _CARELESS_COMMITS: Final = 10
 T = TypeVar("T")
@@ -107,6 +109,7 @@ class Loop:
         say("at work")
         self._consumer.subscribe([self._job.source], on_revoke=self._revoked, on_lost=self._lost)
         while not self._stopping:
+            signal.alarm(HANGS_S)
             message = self._consumer.poll(0.05)
             if self._rewinds:
                 self._rewind()  # the message comes again
@@ -195,6 +198,7 @@ class Loop:
     def _again(self, call: Callable[[], T]) -> T:
         """Call until it works, or fails for a reason that asking again does not help against."""
         while True:
+            signal.alarm(HANGS_S)
             try:
                 return call()
             except KafkaException as e:
