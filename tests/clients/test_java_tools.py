@@ -196,7 +196,8 @@ def test_api_versions(kafka: Tools) -> None:
     assert f"{kafka.node.bootstrap} (id: 1 rack: null isFenced: false) -> (" in printed
     assert re.search(r"Produce\(0\): 0 to 13 \[usable: 13\]", printed)
     assert re.search(r"Fetch\(1\): 4 to 18 \[usable: 18\]", printed)
-    assert "ConsumerGroupHeartbeat(68): UNSUPPORTED" in printed
+    assert re.search(r"ConsumerGroupHeartbeat\(68\): 0 to 1 \[usable: 1\]", printed)
+    assert "ShareGroupHeartbeat(76): UNSUPPORTED" in printed
 
 
 def test_log_dirs(kafka: Tools, name: str) -> None:

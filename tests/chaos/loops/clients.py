@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ from tests.chaos.loops.loop import FAILED, Job
 from tests.chaos.worker import Worker
 
 STOP_SECONDS: Final = 60
+TELL_SECONDS: Final = 0.5
+"""For one that does not end to write down where it stands."""
 _ROOT: Final = Path(__file__).parents[3]
 
 
@@ -29,7 +32,7 @@ class LoopClient:
         self._file = directory / f"{job.name}.json"
         self._log = directory / f"{job.name}.log"
         self._history = history
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._zombie: subprocess.Popen[bytes] | None = None
         self._lock = threading.RLock()
         job.write(self._file)
@@ -37,7 +40,7 @@ class LoopClient:
     def start(self) -> None:
         """Begin, or begin again."""
         with self._lock, self._log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.loops.loop", str(self._file)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -49,25 +52,25 @@ class LoopClient:
     def kill(self) -> None:
         """End it by SIGKILL; it stays away until `start`."""
         with self._lock:
-            process, self._process = self._process, None
+            process, self.process = self.process, None
             _end(process)
 
     def pause(self) -> None:
         """Let it stand still until `resume`."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
+        if self.process is not None:
+            self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let it go on."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
+        if self.process is not None:
+            self.process.send_signal(signal.SIGCONT)
 
     def replace(self) -> None:
         """Let it stand still, and another one with the same transactional id take its place."""
         with self._lock:
             _end(self._zombie)
             self.pause()
-            self._zombie = self._process
+            self._zombie = self.process
             self.start()
 
     def return_zombie(self) -> None:
@@ -78,32 +81,36 @@ class LoopClient:
     def keep(self) -> None:
         """Begin again if it has ended by itself."""
         with self._lock:
-            process = self._process
+            process = self.process
             if process is None or process.poll() is None:
                 return
-            if process.returncode != FAILED:
+            if process.returncode not in (FAILED, -signal.SIGALRM):
                 self._history.surprises.append(
                     f"{self.job.name} ended with code {process.returncode}:\n{self.log_tail()}"
                 )
-            self._history.error(self.job.name, self.log_tail(1).partition(" ")[2])
+            hung = process.returncode == -signal.SIGALRM
+            self._history.error(self.job.name, "hung" if hung else self.log_tail(1).partition(" ")[2])
             self.start()
 
     def stop(self) -> None:
         """End it in order; a surprise when it does not."""
         _end(self._zombie)
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is None:
             return
         process.terminate()
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._history.surprises.append(f"{self.job.name} does not end in order:\n{self.log_tail()}")
+            process.send_signal(signal.SIGUSR1)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(TELL_SECONDS)
+            self._history.surprises.append(f"{self.job.name} does not end in order:\n{self.log_tail(80)}")
             _end(process)
 
     def close(self) -> None:
         """Leave nothing behind."""
-        for process in (self._process, self._zombie):
+        for process in (self.process, self._zombie):
             _end(process)
 
     def log_tail(self, lines: int = 15) -> str:

@@ -2,11 +2,13 @@
 
 It copies each record to the partition of the same number, and commits that together with how far it has read (KIP-98,
 KIP-447). An error that only the end of the transaction helps against is answered by that, any other by exit code 3:
-whoever started it starts it again.
+whoever started it starts it again. So it is with a call that never returns, as librdkafka's send_offsets_to_transaction
+sometimes does not (2.16): SIGALRM ends the process.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import random
 import signal
@@ -27,6 +29,7 @@ MOST_RECORDS: Final = 60
 LONGEST_S: Final = 0.3
 CHANGES_ITS_MIND: Final = 0.05
 """So many transactions are aborted for no reason."""
+HANGS_S: Final = 30
 _CALL_S: Final = 15.0
 _CARELESS_COMMITS: Final = 10
 T = TypeVar("T")
@@ -106,6 +109,7 @@ class Loop:
         say("at work")
         self._consumer.subscribe([self._job.source], on_revoke=self._revoked, on_lost=self._lost)
         while not self._stopping:
+            signal.alarm(HANGS_S)
             message = self._consumer.poll(0.05)
             if self._rewinds:
                 self._rewind()  # the message comes again
@@ -141,7 +145,7 @@ class Loop:
         try:
             if self._rng.random() < CHANGES_ITS_MIND:
                 # Without this librdkafka may abort what the coordinator has not heard of, and be fatally surprised.
-                self._producer.flush()
+                self._producer.flush(_CALL_S)
                 self._abort()
             elif self._job.careless:
                 self._commit_carelessly()
@@ -194,6 +198,7 @@ class Loop:
     def _again(self, call: Callable[[], T]) -> T:
         """Call until it works, or fails for a reason that asking again does not help against."""
         while True:
+            signal.alarm(HANGS_S)
             try:
                 return call()
             except KafkaException as e:
@@ -211,6 +216,7 @@ def main() -> int:
     """Do the job that the file tells; exit code 3 when it cannot go on."""
     loop = Loop(Job.read(Path(sys.argv[1])))
     signal.signal(signal.SIGTERM, loop.stop)
+    faulthandler.register(signal.SIGUSR1)  # where does it stand?
     try:
         loop.run()
     except KafkaException as e:

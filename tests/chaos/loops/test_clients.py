@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -66,3 +67,17 @@ def test_who_ends_by_itself_is_begun_again_and_a_crash_is_a_surprise(new_client:
     assert client.starts == 2
     (surprise,) = history.surprises
     assert "no.such.setting" in surprise
+
+
+def test_who_hangs_is_ended_and_begun_again(new_client: MakeClient) -> None:
+    history = History()
+    client = new_client(history)
+    client.start()
+    assert client.process is not None
+    client.process.send_signal(signal.SIGALRM)
+    until = time.monotonic() + WAIT_SECONDS
+    while client.starts == 1 and time.monotonic() < until:
+        client.keep()
+    assert client.starts == 2
+    assert not history.surprises
+    assert history.errors == {"loop: hung": 1}
