@@ -56,6 +56,8 @@ async def test_a_coordinator_goes_on_with_what_the_other_kind_wrote(cluster: Mix
                 return await asking.describe_group(group)
 
             async def shares() -> list[int]:
+                for member in members:  # a client takes up or gives up partitions while it is polled
+                    assert await asyncio.to_thread(member.poll, 0.05) is None
                 return sorted(len(member.partitions) for member in (await described()).members)
 
             await eventually(shares, [1, 2], WAIT_S)
