@@ -24,6 +24,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 FAILED: Final = 3
 SESSION_MS: Final = 6_000
+HEARTBEAT_MS: Final = 500
 TRANSACTION_MS: Final = 10_000
 MOST_RECORDS: Final = 60
 LONGEST_S: Final = 0.3
@@ -31,13 +32,15 @@ CHANGES_ITS_MIND: Final = 0.05
 """So many transactions are aborted for no reason."""
 HANGS_S: Final = 30
 _CALL_S: Final = 15.0
+_CLASSIC: Final = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
+"""What a group of the consumer protocol is told by its coordinator."""
 _CARELESS_COMMITS: Final = 10
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a loop does. name: its transactional id. settings: librdkafka's, to connect.
+    """What a loop does. name: its transactional id. settings: librdkafka's, to connect. protocol: the group's.
 
     careless: it commits offsets outside of the transactions, and rarely. A check has to find that.
     """
@@ -47,6 +50,7 @@ class Job:
     source: str
     target: str
     settings: Mapping[str, Any]
+    protocol: str = "classic"
     seed: int = 0
     careless: bool = False
 
@@ -81,8 +85,8 @@ class Loop:
                 **patient,
                 "client.id": job.name,
                 "group.id": job.group,
-                "session.timeout.ms": SESSION_MS,
-                "heartbeat.interval.ms": 500,
+                "group.protocol": job.protocol,
+                **(_CLASSIC if job.protocol == "classic" else {}),
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",

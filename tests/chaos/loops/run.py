@@ -17,12 +17,14 @@ from tests.chaos.history import History, Mark
 from tests.chaos.loops.checks import CHECKS, Outcome, all_wrong
 from tests.chaos.loops.clients import Keeper, LoopClient
 from tests.chaos.loops.faults import LoopNemesis
-from tests.chaos.loops.loop import Job
+from tests.chaos.loops.loop import HEARTBEAT_MS, SESSION_MS, Job
 from tests.chaos.loops.reader import Reader
 from tests.chaos.outcome import read_log
 from tests.chaos.producers import LibrdkafkaProducer
 
 TOPICS: Final = ("orders", "checked", "billed")
+PROTOCOLS: Final = ("classic", "consumer")
+"""Of the groups between them."""
 PARTITIONS: Final = 4
 LOOPS: Final = 2
 """In each group, of which one stands between one topic and the next."""
@@ -30,6 +32,10 @@ CATCH_UP_SECONDS: Final = 120.0
 WARM_UP_SECONDS: Final = 120.0
 PROPERTIES: Final = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "offsets.topic.num.partitions": "5",
     "transaction.state.log.num.partitions": "5",
@@ -82,8 +88,8 @@ class LoopRun:
         self.feeder = LibrdkafkaProducer("feeder", self.history, settings, TOPICS[0], PARTITIONS, rate)
         self.readers = [Reader(self.history, settings, topic, PARTITIONS) for topic in TOPICS[1:]]
         jobs = [
-            Job(f"{target}-{n}", f"to-{target}", source, target, settings, seed + n, careless)
-            for source, target in pairwise(TOPICS)
+            Job(f"{target}-{n}", f"to-{target}", source, target, settings, protocol, seed + n, careless)
+            for (source, target), protocol in zip(pairwise(TOPICS), PROTOCOLS, strict=True)
             for n in range(LOOPS)
         ]
         self.clients = [LoopClient(job, directory, self.history) for job in jobs]
