@@ -113,7 +113,8 @@ async def test_a_directory_that_kafka_formatted_is_ours_to_run(tmp_path: Path) -
     config = NodeConfig.load(kafka.config_file)
     async with running(config) as controller:
         image = controller.committed_image
-        assert dict(image.features.others) == {"eligible.leader.replicas.version": 1, "transaction.version": 2}
+        others = {"eligible.leader.replicas.version": 1, "transaction.version": 2, "group.version": 1}
+        assert dict(image.features.others) == others
         assert image.scram.get(ScramMechanism.SCRAM_SHA_512, "admin") is not None
 
 
@@ -121,6 +122,6 @@ async def test_a_cluster_with_features_we_lack_is_refused_by_name(tmp_path: Path
     kafka = RealKafka(tmp_path)
     kafka.format()
     controller = Controller(NodeConfig.load(kafka.config_file), SystemClock())
-    with pytest.raises(Exception, match=r"group\.version=0"):
+    with pytest.raises(Exception, match=r"share\.version=0"):
         async with asyncio.timeout(10):
             await controller.run()

@@ -19,6 +19,7 @@ from barnabas.server.raft.metadata_log import read_batches
 from barnabas.testing.processes import NodeProcess
 from barnabas.wire.api_keys import row_of
 from barnabas.wire.declaration import Message
+from barnabas.wire.errors import ErrorCode
 from barnabas.wire.metadata_records import decode_metadata_record
 from tests.conformance.side_by_side.requests import request
 from tests.conformance.side_by_side.side import Connection
@@ -34,7 +35,13 @@ BY_NAME: Final = frozenset({"features", "end_points"})
 UNTOLD: Final = frozenset({"NoOpRecord", "RegisterControllerRecord"})
 """Records that come by the clock or at the start, not by a request."""
 TIMEOUT_S: Final = 10
-FEATURES: Final = {"metadata.version": (7, 30), "kraft.version": (0, 1), "eligible.leader.replicas.version": (0, 1)}
+FEATURES: Final = {
+    "metadata.version": (7, 30),
+    "kraft.version": (0, 1),
+    "transaction.version": (0, 2),
+    "group.version": (0, 1),
+    "eligible.leader.replicas.version": (0, 1),
+}
 
 
 def an_id(kind: int, n: int, m: int = 0) -> Uuid:
@@ -162,7 +169,8 @@ class ControllerSide:
     def cluster(self, *broker_ids: int) -> None:
         """Register and unfence brokers."""
         for broker_id in broker_ids:
-            self.register(broker_id)
+            registered = self.register(broker_id)
+            assert registered.error_code == ErrorCode.NONE, registered
             self.beat(broker_id, current_metadata_offset=self.epoch(broker_id))  # just far enough to be unfenced
 
     def leave(self) -> None:

@@ -96,7 +96,6 @@ def test_a_shorter_life_may_be_asked_for_and_no_longer_one(asked: int, expiry: i
     ("changes", "error"),
     [
         ({"levels": OLD}, E.UNSUPPORTED_VERSION),
-        ({"renewers": [CreatableRenewers(principal_type="Group", principal_name="g")]}, E.INVALID_PRINCIPAL_TYPE),
         ({"owner_principal_type": "Robot", "owner_principal_name": "alice"}, E.INVALID_PRINCIPAL_TYPE),
     ],
 )

@@ -74,14 +74,12 @@ def refused_creation(
 def create_token(
     rules: TokenRules, levels: Levels, request: CreateDelegationTokenRequest, requester: KafkaPrincipal, now_ms: int
 ) -> Decision[CreateDelegationTokenResponse]:
-    """Make a token for the one asked for.
+    """Make a token for the one asked for, with renewers that are all users.
 
     Unlike in Kafka its owner is a User as well: a login by the token is one of User:name, whatever the owner's type.
     """
     owner = owner_of(request, requester)
     error = _unavailable(rules, levels)
-    if error is _E.NONE and any(p.principal_type != USER_TYPE for p in request.renewers):
-        error = _E.INVALID_PRINCIPAL_TYPE
     if error is _E.NONE and owner.principal_type != USER_TYPE:
         error = _E.INVALID_PRINCIPAL_TYPE
     if error is not _E.NONE or rules.secrets is None:

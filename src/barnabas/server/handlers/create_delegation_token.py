@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.core.metadata.token_changes import create_token, owner_of, refused_creation
 from barnabas.model.acl import AclOperation, ResourceType
+from barnabas.model.principal import USER_TYPE
 from barnabas.server.delegation_tokens import at_controller, may_ask_for_tokens
 from barnabas.server.router import BY_HANDLER, handles
 from barnabas.wire.errors import ErrorCode
@@ -40,6 +41,8 @@ async def _created(req: CreateDelegationTokenRequest, ctx: RequestContext) -> Cr
         return refused_creation(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, owner, requester)
     if str(owner) != str(requester) and not ctx.authorize(AclOperation.CREATE_TOKENS, ResourceType.USER, str(owner)):
         return refused_creation(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, owner, requester)
+    if any(renewer.principal_type != USER_TYPE for renewer in req.renewers):
+        return refused_creation(ErrorCode.INVALID_PRINCIPAL_TYPE, owner, requester)
     if not at_controller(ctx):
         forwarded: CreateDelegationTokenResponse = await ctx.node.channel.call(req, ctx.version, on_behalf=ctx)
         return forwarded
