@@ -22,7 +22,7 @@ from barnabas.core.connect.boundaries import Boundaries, TransactionBoundary
 from barnabas.core.connect.ids import ConnectorTaskId
 from barnabas.wire.record_batch import Record
 from tests.connect.clock import SetClock
-from tests.connect.committed import Granted, committed, make_topics
+from tests.connect.committed import Granted, committed, decided, make_topics
 from tests.connect.conftest import OURS, THEIRS
 from tests.connect.rest.http import request, signed
 from tests.connect.test_mixed_group import some_files
@@ -62,7 +62,7 @@ async def test_records_and_offsets_are_seen_together_or_not_at_all(bootstrap: st
 
         async def seen() -> tuple[list[str], object]:
             (known,) = await store.read("x", [{"file": "a"}])
-            return await committed(bootstrap, topic), known.offset
+            return await decided(bootstrap, topic), known.offset
 
         tasks = [
             SourceTransactions(TASK, _producer(bootstrap, f"{group}-x-0"), connector, store, SetClock())
@@ -119,7 +119,7 @@ async def test_a_part_of_a_batch_is_never_seen(bootstrap: str, group: str) -> No
         await task.finish()
         assert await committed(bootstrap, topic) == []
         await task.batch_done(_at(1))
-        assert await committed(bootstrap, topic) == ["a"]
+        assert await decided(bootstrap, topic) == ["a"]
         await task.write(topic, _rows("b"))
         await task.close()
         assert await committed(bootstrap, topic) == ["a"]

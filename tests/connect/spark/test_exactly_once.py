@@ -21,7 +21,7 @@ from barnabas.connect.spark.runner import SparkRuntime
 from barnabas.connect.spark.settings import SparkSettings
 from barnabas.connect.stores.offsets import OffsetStore
 from barnabas.core.connect.ids import ConnectorTaskId, TargetState
-from tests.connect.committed import Granted, committed, make_topics
+from tests.connect.committed import Granted, committed, decided, make_topics
 from tests.connect.spark.conftest import KeptOffsets, Watched, find
 from tests.connect.workers import worker_properties
 
@@ -87,7 +87,7 @@ async def test_a_file_is_in_the_topic_once_whoever_copies_it(
             assert await committed(bootstrap, topic) == []
         await first.runtime.pause(TASK)
         await first.until_state(TASK, Paused)
-        assert await committed(bootstrap, topic) == ["a", "b"]
+        assert await decided(bootstrap, topic) == ["a", "b"]
         assert await position(offsets, file) == 4
         await first.runtime.resume(TASK)
         await first.until_state(TASK, Running)
@@ -101,7 +101,7 @@ async def test_a_file_is_in_the_topic_once_whoever_copies_it(
         assert failed is None or (isinstance(failed, Failed) and "may not write any more" in failed.trace)
         await second.runtime.stop(TASK)
         await second.until_state(TASK, Stopped)
-        assert await committed(bootstrap, topic) == ["a", "b", "c"]
+        assert await decided(bootstrap, topic) == ["a", "b", "c"]
         assert await position(offsets, file) == 6
 
         wanted = [ConnectorOffset({"filename": str(file)}, {"position": 2})]
@@ -123,7 +123,7 @@ async def test_a_connector_has_its_offsets_in_a_topic_of_its_own(
         await start(watched, config | {"offsets.storage.topic": f"{group}-own"})
         await watched.until(lambda: watched.records(TASK) == 1)
         await watched.runtime.stop(TASK)
-        assert await committed(bootstrap, topic) == ["b"]
+        assert await decided(bootstrap, topic) == ["b"]
         own = await watched.runtime.offsets(
             "lines", {"name": "lines", **config, "offsets.storage.topic": f"{group}-own"}
         )

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from barnabas.connect.config import WorkerConfig
 from barnabas.connect.spark_worker import spark_worker
 from tests.cli.test_connect import Worker, descendants, started
-from tests.connect.committed import committed
+from tests.connect.committed import committed, decided
 from tests.connect.rest.http import request
 from tests.connect.workers import read_lines, running_worker, source, states, status, worker_properties
 from tests.peers.connect import ask
@@ -114,7 +114,7 @@ async def test_each_line_is_seen_once_though_a_worker_goes_while_a_transaction_i
             while (await request(ours, "PUT", "/connectors/lines/stop")).status == 409:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             await until(lambda: states(ours, "lines") == ["STOPPED"])
-        assert await committed(bootstrap, topic) == ["a", "b", "c"]
+        assert await decided(bootstrap, topic) == ["a", "b", "c"]
 
 
 # On a cluster of Spark's own processes.
