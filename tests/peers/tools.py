@@ -10,6 +10,7 @@ import struct
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -44,6 +45,8 @@ STORAGE_TOOL: Final = "kafka.tools.StorageTool"
 DELEGATION_TOKEN_COMMAND: Final = "org.apache.kafka.tools.DelegationTokenCommand"
 
 _HERE: Final = Path(__file__).resolve().parent
+_LEAVES_CLIENTS: Final = frozenset({TRANSACTIONS_COMMAND})
+"""They rely on the end of the JVM: their clients would go on looking for nodes, and complain in others' output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,9 @@ def run_tool(main_class: str, *args: str, check: bool = True, stdin: str = "") -
 
 def run_tool_result(main_class: str, *args: str, stdin: str = "") -> ToolResult:
     """Run a Kafka tool and give its exit code, stdout and stderr."""
+    if main_class in _LEAVES_CLIENTS:
+        with closing(ToolRunner()) as alone:
+            return alone.run(main_class, *args, stdin=stdin)
     return shared_runner().run(main_class, *args, stdin=stdin)
 
 
