@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ class Reader(Worker):
         self.seen: dict[int, list[tuple[int, Mark]]] = {p: [] for p in range(partitions)}
         self.times: list[float] = []
         """When each was seen, in seconds of the run."""
+        self._arrived = threading.Condition()
         self._consumer = confluent_kafka.Consumer(
             {
                 **settings,
@@ -44,6 +46,11 @@ class Reader(Worker):
                 self._note(message)
         self._consumer.close()
 
+    def wait(self, count: int, seconds: float) -> bool:
+        """Wait until so many were seen; False when it takes longer."""
+        with self._arrived:
+            return self._arrived.wait_for(lambda: len(self.times) >= count, seconds)
+
     def _note(self, message: confluent_kafka.Message) -> None:
         error, value, partition, offset = message.error(), message.value(), message.partition(), message.offset()
         if error is not None:
@@ -52,5 +59,7 @@ class Reader(Worker):
         assert value is not None
         assert partition is not None
         assert offset is not None
-        self.seen[partition].append((offset, Mark.decode(value)))
-        self.times.append(self.history.now())
+        with self._arrived:
+            self.seen[partition].append((offset, Mark.decode(value)))
+            self.times.append(self.history.now())
+            self._arrived.notify_all()

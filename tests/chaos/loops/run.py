@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -115,12 +114,7 @@ class LoopRun:
 
     def wait_done(self, count: int, seconds: float) -> bool:
         """Wait until so many records have come to the end; False when it takes longer."""
-        until = time.monotonic() + seconds
-        while self.done() < count:
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.05)
-        return True
+        return self.readers[-1].wait(count, seconds)
 
     def outcome(self) -> Outcome:
         """Let everything come to rest, and read it. Everybody is stopped."""
@@ -140,9 +134,7 @@ class LoopRun:
         topics = {TOPICS[0]: source} | {topic: self._logs(topic) for topic in TOPICS[1:]}
         for reader in self.readers:
             wanted = sum(map(len, topics[reader.topic].values()))
-            until = time.monotonic() + CATCH_UP_SECONDS
-            while len(reader.times) < wanted and time.monotonic() < until:
-                time.sleep(0.05)
+            reader.wait(wanted, CATCH_UP_SECONDS)
             reader.stop()
             reader.join()
         seen = {reader.topic: reader.seen for reader in self.readers}

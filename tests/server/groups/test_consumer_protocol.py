@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ from confluent_kafka import Consumer, Producer
 
 from barnabas.testing.cluster import Cluster
 
+from .members import WAIT_SECONDS, polled, shares
+
 PARTITIONS, RECORDS = 4, 80
-WAIT_SECONDS = 60.0
 QUICK_GROUPS = {
     "group.consumer.heartbeat.interval.ms": "200",
     "group.consumer.min.heartbeat.interval.ms": "100",
@@ -48,23 +48,6 @@ def consumer(cluster: Cluster, **settings: Any) -> Consumer:
     )
     made.subscribe(["shared"])
     return made
-
-
-async def polled(members: list[Consumer], wanted: Callable[[], bool]) -> list[tuple[int, int]]:
-    """Poll all members in turn until `wanted()`; gives what came: (partition, offset)."""
-    seen = []
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not wanted():
-            for member in members:
-                message = await asyncio.to_thread(member.poll, 0.05)
-                if message is not None:
-                    assert message.error() is None, message.error()
-                    seen.append((message.partition() or 0, message.offset() or 0))
-    return seen
-
-
-def shares(members: list[Consumer]) -> list[int]:
-    return sorted(len(m.assignment()) for m in members)
 
 
 @pytest.mark.slow

@@ -12,8 +12,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.testing.cluster import Cluster
 
+from .members import WAIT_SECONDS, polled, shares
+
 PARTITIONS, RECORDS = 4, 80
-WAIT_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -43,23 +44,6 @@ def consumer(cluster: Cluster, strategy: str, **settings: Any) -> Consumer:
     )
     made.subscribe(["shared"])
     return made
-
-
-async def polled(members: list[Consumer], wanted: Any) -> list[tuple[int, int]]:
-    """Poll all members in turn until `wanted()`; gives what came: (partition, offset)."""
-    seen = []
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not wanted():
-            for member in members:
-                message = await asyncio.to_thread(member.poll, 0.05)
-                if message is not None:
-                    assert message.error() is None, message.error()
-                    seen.append((message.partition() or 0, message.offset() or 0))
-    return seen
-
-
-def shares(members: list[Consumer]) -> list[int]:
-    return sorted(len(m.assignment()) for m in members)
 
 
 @pytest.mark.slow
