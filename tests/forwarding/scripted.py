@@ -249,4 +249,6 @@ def _filled(struct: Any, version: int) -> Any:
         if spec.kind == "array" and version in spec.on.versions:
             one = samples[spec.element] if spec.struct is None else _filled(spec.struct(), version)
             setattr(struct, spec.name, [one])
+        elif spec.name == "principal_type" and version in spec.on.versions:
+            setattr(struct, spec.name, "User")  # who renews a token: the broker itself refuses every other type
     return struct
