@@ -34,7 +34,7 @@ from barnabas.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from barnabas.server.context import ClientConnection, RequestContext
-    from barnabas.server.network.authentication import SessionLimit
+    from barnabas.server.network.session_limit import SessionLimit
     from barnabas.wire.primitives import Records
 
 PROTOCOLS: Final = ("SASL_SSL", "SASL_PLAINTEXT")

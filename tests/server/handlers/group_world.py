@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from barnabas.core.authorizer.standard import StandardAuthorizer
 from barnabas.core.groups.config import GroupConfig
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.acl import (
     AclBinding,

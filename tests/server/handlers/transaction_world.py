@@ -15,7 +15,8 @@ from typing import Any, TypeVar, cast
 from barnabas.core.authorizer.standard import StandardAuthorizer
 from barnabas.core.groups.config import GroupConfig
 from barnabas.core.metadata.delta import difference
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.acl import AclBinding
 from barnabas.model.metrics import Metrics
