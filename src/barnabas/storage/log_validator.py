@@ -2,7 +2,7 @@
 
 Checks look at the header, and at records only where a setting asks for it: keys in compacted topics, timestamps
 when a lower bound is set, batches of few records (as a wrong count is cheap to see there). The records of a
-coordinator, which this node has just made, are not looked at. Changes are made in place in the request's buffer;
+coordinator and their checksum, which this node has just made, are not looked at. Changes are made in place in the request's buffer;
 only compressing anew makes a new one.
 """
 
@@ -92,7 +92,7 @@ def validate(records: memoryview, config: LogConfig, origin: AppendOrigin, now_m
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a batch of {size} bytes for {partition} is larger than max.message.bytes={config.max_message_bytes}",
         )
-    if not check_crc(records, 0, header):
+    if origin is not AppendOrigin.COORDINATOR and not check_crc(records, 0, header):
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"the CRC of a batch for {partition} is not {header.crc}")
     if len(records) != size:
         _refuse_second_batch(records, size, partition)

@@ -219,7 +219,7 @@ class Partition:
 
     def append_coordinator(
         self,
-        batch: bytes,
+        batch: bytearray,
         epoch: int = LATEST_EPOCH,
         transaction_version: int = 0,
         guard: VerificationGuard | None = None,
@@ -227,10 +227,10 @@ class Partition:
         """Append a batch that a coordinator made, as with acks=all. epoch: in which its coordinator leads."""
         led = self.led()
         self.check_epoch(epoch)
-        if len(led.isr) < self.min_isr:
+        if not self._alone and len(led.isr) < self.min_isr:
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{self.tp} has {len(led.isr)} replicas in sync")
         info = self.log.append_as_leader(
-            memoryview(bytearray(batch)),
+            memoryview(batch),
             self.leader_epoch,
             origin=AppendOrigin.COORDINATOR,
             transaction_version=transaction_version,
