@@ -178,7 +178,7 @@ class FramedConnection(asyncio.BufferedProtocol):
     def release(self) -> None:
         """Take one hold back; frames that came meanwhile are delivered in a later turn of the loop."""
         self._holds -= 1
-        if not self._holds and not self._closing:
+        if not self._holds and not self._closing and (self._end > self._start or not self._reading):
             self._loop.call_soon(self._continue)
 
     def send(self, parts: Sequence[Part]) -> bool:

@@ -73,7 +73,7 @@ class Outgoing:
 
     def send(self, parts: Sequence[Part]) -> None:
         """Send, after what is left."""
-        self._parts.extend(part for part in parts if len(part))
+        self._parts.extend([part for part in parts if len(part)])
         if not self.waiting:
             self._flush()
 

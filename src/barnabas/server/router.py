@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import structlog
 
@@ -77,6 +77,17 @@ class Forwarded:
     frame: bytes
 
 
+class Promised(NamedTuple):
+    """An answer that a handler left to somebody else: nothing runs for the request until it is there.
+
+    begun_ns: when the wait for it began.
+    """
+
+    request: Any
+    answer: asyncio.Future[Answer]
+    begun_ns: int
+
+
 Function = Callable[[Any, "RequestContext"], Answer | Awaitable[Answer]]
 
 
@@ -96,8 +107,8 @@ _MARK: Final = "__barnabas_handles__"
 def handles(request: type, *, authz: Rule) -> Callable[[F], F]:
     """Mark a function as the handler of `request`; the tuples in `handlers/__init__.py` put it to work.
 
-    A plain function answers at once or gives an awaitable; it must be quick. `async def` runs as a task, in order
-    with the other requests of its connection.
+    A plain function answers at once or gives an awaitable; it must be quick. A future costs least, as nothing has to
+    run until it is done. `async def` runs as a task, in order with the other requests of its connection.
     """
 
     def mark(function: F) -> F:
@@ -174,10 +185,10 @@ class Router:
 
     def route(
         self, ctx: RequestContext, frame: memoryview, body_at: int
-    ) -> Coroutine[Any, Any, list[Records]] | list[Records]:
-        """Serve a request whose header has been read; gives the parts of the answer, [] for none, or a coroutine.
+    ) -> Coroutine[Any, Any, list[Records]] | Promised | list[Records]:
+        """Serve a request whose header has been read; gives the parts of the answer, [] for none.
 
-        Raises ProtocolError when the connection must be closed.
+        They come later by a coroutine, or once an answer is there that is promised, by `kept`. Raises ProtocolError when the connection must be closed.
         """
         row = ctx.row
         handler = self._loaded.get(row.key) or self.handler(row)
@@ -201,8 +212,24 @@ class Router:
         except Exception:  # noqa: BLE001 - the one place that turns a defect into UNKNOWN_SERVER_ERROR
             return self.encode(ctx, self._failed(request, ctx))
         # The class first: most answers are there at once, and asking an abstract class costs more than the rest here.
-        if answer.__class__ is not row.response and isinstance(answer, Awaitable):
+        if answer.__class__ is row.response:
+            return self.encode(ctx, answer)
+        if isinstance(answer, asyncio.Future):
+            promised = Promised(request, answer, perf_counter_ns())
+            return self.kept(ctx, promised) if answer.done() else promised
+        if isinstance(answer, Awaitable):
             return self._later(ctx, request, answer, perf_counter_ns())
+        return self.encode(ctx, answer)
+
+    def kept(self, ctx: RequestContext, promised: Promised) -> list[Records]:
+        """Give the parts of an answer that was promised, and is there."""
+        ctx.waited_ns += perf_counter_ns() - promised.begun_ns
+        try:
+            answer = promised.answer.result()
+        except ApiError as e:
+            answer = self._explained(promised.request, ctx, e)
+        except Exception:  # noqa: BLE001 - as in route()
+            answer = self._failed(promised.request, ctx)
         return self.encode(ctx, answer)
 
     async def serve_message(self, request: Any, ctx: RequestContext) -> Answer:
