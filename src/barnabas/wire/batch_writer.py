@@ -98,7 +98,7 @@ def encode_batch(
 
 
 class BatchBuilder:
-    """A batch that grows record by record, offsets from 0 on, without headers: what a node itself writes, in one buffer."""
+    """A batch that grows record by record, in one buffer: offsets from 0 on, no headers. What a node itself writes."""
 
     __slots__ = ("_base_timestamp", "_data", "_max_timestamp", "count")
 

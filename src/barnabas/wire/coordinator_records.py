@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.message import Message, decode, encode_into
@@ -17,8 +17,7 @@ _KEY_VERSION: Final = 0
 """Of the body of a key: Kafka changes the record type instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorRecord:
+class CoordinatorRecord(NamedTuple):
     """A record and its versions. value: None deletes the key (a tombstone)."""
 
     key: Message

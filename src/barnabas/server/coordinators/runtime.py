@@ -406,9 +406,7 @@ class ShardRuntime(Generic[S, I]):
             transactional=True,
         )
 
-    def _append(
-        self, batch: bytearray, *, transaction_version: int = 0, guard: VerificationGuard | None = None
-    ) -> int:
+    def _append(self, batch: bytearray, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
         # What the log commits at once is looked at when it is known what stands there, by `_appended`.
         self._appending = True
         try:
@@ -494,7 +492,10 @@ class ShardRuntime(Generic[S, I]):
 
 
 def _size(records: Sequence[tuple[CoordinatorRecord, bytes, bytes | None]]) -> int:
-    return sum([len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for _, key, value in records])
+    size = _RECORD_OVERHEAD_BYTES * len(records)
+    for _, key, value in records:
+        size += len(key) + len(value or b"")
+    return size
 
 
 def _once(told: _Waiter) -> _Waiter:

@@ -50,7 +50,7 @@ class Connection:
         self._framed: FramedConnection | None = None
         self._gate: SaslGate | None = None
         self._awaited: asyncio.Future[Any] | None = None
-        """What the request under way waits for: the task that serves it, or the answer that is promised."""
+        """What the request under way waits for: the task that serves it, or the answer that is promised to it."""
         self._again = False
         self._renewals: int | None = None
         self.client: ClientConnection | None = None
