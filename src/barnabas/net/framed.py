@@ -8,6 +8,7 @@ further frame is delivered. Nothing here knows what a frame means.
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, cast
@@ -15,6 +16,7 @@ from typing import Final, Protocol, cast
 from barnabas.net.outgoing import Outgoing, Part, PlainOutgoing, TlsOutgoing
 from barnabas.wire.errors import ProtocolError
 
+_LENGTH: Final = struct.Struct(">i")
 INITIAL_BUFFER_BYTES: Final = 8 * 1024
 READ_AHEAD_BYTES: Final = 256 * 1024
 """How much a held connection may receive before its socket is no longer read."""
@@ -235,7 +237,7 @@ class FramedConnection(asyncio.BufferedProtocol):
         self._delivering = True
         try:
             while self._end - self._start >= 4 and not (self._holds or self._outgoing.waiting or self._closing):
-                size = int.from_bytes(self._view[self._start : self._start + 4], "big", signed=True)
+                (size,) = _LENGTH.unpack_from(self._view, self._start)
                 if size < 0 or size > self._receiver.max_frame_bytes():
                     raise ProtocolError(
                         f"frame of {size} bytes; at most {self._receiver.max_frame_bytes()} are taken here"

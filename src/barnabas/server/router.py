@@ -188,9 +188,8 @@ class Router:
     ) -> Coroutine[Any, Any, list[Records]] | Promised | list[Records]:
         """Serve a request whose header has been read; gives the parts of the answer, [] for none.
 
-        They come later by a coroutine, or by `kept` once the answer is there that is promised.
-
-        Raises ProtocolError when the connection must be closed.
+        They come later by a coroutine, or by `kept` once the answer is there that is promised. Raises ProtocolError
+        when the connection must be closed.
         """
         row = ctx.row
         handler = self._loaded.get(row.key) or self.handler(row)
@@ -216,6 +215,11 @@ class Router:
         # The class first: most answers are there at once, and asking an abstract class costs more than the rest here.
         if answer.__class__ is row.response:
             return self.encode(ctx, answer)
+        return self._in_time(ctx, request, answer)
+
+    def _in_time(
+        self, ctx: RequestContext, request: Any, answer: Answer | Awaitable[Answer]
+    ) -> Coroutine[Any, Any, list[Records]] | Promised | list[Records]:
         if isinstance(answer, asyncio.Future):
             promised = Promised(request, answer, perf_counter_ns())
             return self.kept(ctx, promised) if answer.done() else promised

@@ -109,12 +109,14 @@ class BatchBuilder:
 
     def add(self, timestamp: int, key: bytes | None, value: bytes | None) -> None:
         """Add a record."""
-        if not self.count:
+        if self.count:
+            head = b"\0" + zigzag(timestamp - self._base_timestamp) + zigzag(self.count)
+            self._max_timestamp = max(self._max_timestamp, timestamp)
+        else:
+            head = b"\0\0\0"
             self._base_timestamp = self._max_timestamp = timestamp
-        elif timestamp > self._max_timestamp:
-            self._max_timestamp = timestamp
         record = b"".join((
-            b"\0", zigzag(timestamp - self._base_timestamp), zigzag(self.count),
+            head,
             b"\1" if key is None else zigzag(len(key)), key or b"",
             b"\1" if value is None else zigzag(len(value)), value or b"",
             b"\0",

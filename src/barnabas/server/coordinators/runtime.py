@@ -313,8 +313,10 @@ class ShardRuntime(Generic[S, I]):
             self._wait(partial(self._conclude, future, step.response))
 
     def _conclude(self, future: asyncio.Future[Any], response: object, error: ErrorCode) -> None:
+        if future.done():
+            return
         if error is ErrorCode.NONE:
-            _answer(future, response)
+            future.set_result(response)
         else:
             _refuse(future, self._kind.refusal(error))
 
@@ -440,7 +442,8 @@ class ShardRuntime(Generic[S, I]):
     def _tell(self, committed: list[_Waiter]) -> None:
         for waiter in committed:
             waiter(ErrorCode.NONE)
-        self._tell_of_commit()
+        if self.on_commit is not None:
+            self._tell_of_commit()
 
     def _tell_of_commit(self) -> None:
         if self.on_commit is None or self.state is not ShardState.ACTIVE:

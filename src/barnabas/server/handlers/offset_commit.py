@@ -104,7 +104,8 @@ def _split(
         rest = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
         refused.append(_refuse(rest, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     if known:
-        wanted.append(OffsetCommitRequestTopic(name=topic.name, topic_id=found.id, partitions=known))
+        topic.topic_id, topic.partitions = found.id, known
+        wanted.append(topic)
 
 
 def _merged(
