@@ -34,7 +34,11 @@ TIMEOUT_MS = 10_000
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    settings = several_listeners(socket__request__max__bytes="2000000", sasl__server__max__receive__size="4096")
+    settings = several_listeners(
+        socket__request__max__bytes="2000000",
+        sasl__server__max__receive__size="4096",
+        group__coordinator__append__linger__ms="20",  # so that a client can leave before its offset is committed
+    )
     with Cluster(tmp_path_factory.mktemp("shell"), settings) as found:
         found.create_topic("data")
         yield found

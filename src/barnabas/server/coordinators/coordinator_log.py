@@ -39,7 +39,7 @@ class CoordinatorLog(Protocol):
         ...
 
     def append(self, batch: bytearray, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
-        """Append a batch, whose place is written into it, and give its last offset; ApiError when it is not taken.
+        """Append a batch, in place, and give its last offset; ApiError, and nothing changed, when it is not taken.
 
         transaction_version: of the transaction that it ends, when it is a marker; guard: of the verified transaction
         that it may begin.
