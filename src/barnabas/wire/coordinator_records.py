@@ -46,7 +46,7 @@ def encode_coordinator_value(value: Message, version: int) -> bytes:
 def encode_coordinator_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
     """Give the key's bytes and the value's, None for a tombstone."""
     key, value, version = record
-    return _prefixed(key.API_KEY, key, _KEY_VERSION), None if value is None else _prefixed(version, value, version)
+    return encode_coordinator_key(key), None if value is None else encode_coordinator_value(value, version)
 
 
 def decode_group_record(key: Buffer, value: Buffer | None) -> CoordinatorRecord | UnknownRecord:
