@@ -30,7 +30,7 @@ from barnabas.server.coordinators.coordinator_log import MemoryLog
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from barnabas.server.node import Node
 from barnabas.server.quotas.throttle import Throttle
-from barnabas.server.router import Router
+from barnabas.server.router import Promised, Router
 from barnabas.server.transactions.transaction_coordinator import TransactionCoordinator
 from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.header import decode_response_header
@@ -140,6 +140,9 @@ class World:
             Authz(authorizer, principal, "10.0.0.9", "Test"),
         )
         answer: Any = self.router.route(ctx, memoryview(encode(request, version)), 0)
+        if isinstance(answer, Promised):
+            await asyncio.wait([answer.answer])
+            answer = self.router.kept(ctx, answer)
         parts = await answer if isinstance(answer, Awaitable) else answer
         frame = b"".join(bytes(p) for p in parts)
         header, at = decode_response_header(request.API_KEY, version, frame, 4)
