@@ -48,11 +48,35 @@ class Ending:
     offset: int
 
 
-def endings(image: TransactionImage, coordinator_epoch: int) -> list[Ending]:
-    """Give all transactions whose outcome is decided. Costs in proportion to them."""
-    return [
-        ending_of(image.transactions[name], offset, coordinator_epoch) for name, offset in sorted(image.ending.items())
-    ]
+class Decided:
+    """Outcomes that were decided and that nobody has been told of yet, in the order of their records.
+
+    This is beside the images, which alone are right: what the log did not take is found out when it is looked at.
+    """
+
+    def __init__(self) -> None:
+        self._offsets: dict[str, int] = {}
+
+    def note(self, metadata: TransactionMetadata, offset: int) -> None:
+        """Take in how a transactional id stands by the record at the offset."""
+        self._offsets.pop(metadata.transactional_id, None)
+        if metadata.is_ending:
+            self._offsets[metadata.transactional_id] = offset
+
+    def take(self, newest: TransactionImage, committed: TransactionImage, coordinator_epoch: int) -> list[Ending]:
+        """Give, once each, those that are committed. Costs in proportion to them."""
+        if not self._offsets:
+            return []
+        taken, over = [], []
+        for name, offset in self._offsets.items():
+            if committed.ending.get(name) == offset:
+                taken.append(ending_of(committed.transactions[name], offset, coordinator_epoch))
+            elif newest.ending.get(name) == offset:
+                break  # neither it nor what comes after it is committed
+            over.append(name)
+        for name in over:
+            del self._offsets[name]
+        return taken
 
 
 def ending_of(metadata: TransactionMetadata, offset: int, coordinator_epoch: int) -> Ending:
