@@ -37,7 +37,7 @@ from barnabas.server.replication.replica_manager import ReplicaManager
 from barnabas.server.telemetry.client_metrics_manager import ClientMetricsManager
 from barnabas.server.telemetry.exporters import load_exporters
 from barnabas.server.telemetry.metrics import publish_client_metrics
-from barnabas.server.transactions.adding import add_for_brokers
+from barnabas.server.transactions.adding import OwnCoordinator
 from barnabas.server.transactions.marker_sender import MarkerSender
 from barnabas.server.transactions.marker_writing import write_markers
 from barnabas.server.transactions.metrics import publish_transaction_metrics
@@ -108,7 +108,9 @@ class Broker:
             new_sender=lambda finished: MarkerSender(self._have_marked, self._leader_of, finished),
             settings=LogSettings(load_buffer_bytes=config["transaction.state.log.load.buffer.size"]),
         )
-        self._verifier = TransactionVerifier(self._have_added, self._transaction_coordinator, node.metrics.registry)
+        self._verifier = TransactionVerifier(
+            self._have_added, self._transaction_coordinator, node.metrics.registry, own=OwnCoordinator(node)
+        )
         self.replicas.verification.verifier = self._verifier
         self.lifecycle: Lifecycle = node.mode.lifecycle(self)
         self.router = node.mode.broker_router()
@@ -222,8 +224,6 @@ class Broker:
         return response
 
     async def _have_added(self, broker_id: int, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-        if broker_id == self._node.config.node_id:
-            return await add_for_brokers(request, request.MAX_VERSION, self._node)
         response: AddPartitionsToTxnResponse = await self._channels.call(broker_id, request)
         return response
 

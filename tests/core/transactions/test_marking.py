@@ -113,7 +113,10 @@ def test_a_partition_without_leader_waits_and_one_that_is_gone_does_not() -> Non
     marking.begin(0, [one])
     assert marking.due({A0: NO_LEADER}.get) == {}
     assert marking.finished() == []
+    assert marking.waits
+    marking.look_again()
     assert marking.due(lambda tp: None) == {}
+    assert not marking.waits
     assert marking.finished() == [(0, one)]
 
 
@@ -159,6 +162,8 @@ def test_every_ending_comes_to_its_end(sim_seed: int) -> None:
         if left and chance.random() < 0.3:
             marking.begin(chance.randint(0, 3), [left.pop()])
         calm = turn > 500
+        if chance.random() < 0.1:
+            marking.look_again()
         leaders = {tp: chance.choice([0, 1, 2] if calm else [NO_LEADER, 0, 1, 2]) for tp in partitions}
         for broker, request in marking.due(leaders.get).items():
             assert broker not in asked

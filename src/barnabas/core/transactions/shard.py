@@ -41,6 +41,7 @@ from barnabas.wire.coordinator_records import CoordinatorRecord
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.wire.records.transaction_log_key import TransactionLogKey
 
 ABORTS_A_PASS: Final = 100
 EXPIRIES_A_PASS: Final = 1_000
@@ -82,7 +83,7 @@ class TransactionShard:
 
     def replay(self, record: CoordinatorRecord, at: At) -> bool:
         """Take one record in; False for kinds that this release does not know: they stay in the log."""
-        if type(record.key) not in REPLAYS:
+        if not isinstance(record.key, TransactionLogKey):
             return False
         self.image = REPLAYS.replay(self.image, record.key, record.value, at)
         name = record.key.transactional_id

@@ -19,7 +19,7 @@ Call = Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse
 
 
 class MarkerSender:
-    """One request a broker at a time; what comes up meanwhile goes with the next.
+    """One request a broker at a time; what comes up meanwhile, or in one turn of the loop, goes with the next.
 
     finished: called with a partition of the transaction log and an ending of it that all partitions know of.
     retry_backoff_ms: how long to wait before what failed is tried again.
@@ -39,6 +39,7 @@ class MarkerSender:
         self._retry_backoff_ms = retry_backoff_ms
         self._marking = Marking()
         self._requests: set[asyncio.Task[None]] = set()
+        self._sending: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -51,15 +52,21 @@ class MarkerSender:
         return self._marking.without_leader(self._leader_of)
 
     def begin(self, shard: int, endings: Iterable[Ending]) -> None:
-        """Send the markers of transactions whose outcome is committed; of those that are known already only once."""
+        """Send the markers of transactions whose outcome is committed; of those that are known already only once.
+
+        They are sent when this turn of the loop is over. What this node itself marks then is over before a client that
+        heard of the outcome can send its next request, which would be told CONCURRENT_TRANSACTIONS, and wait.
+        """
         self._marking.begin(shard, endings)
-        self._send()
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().call_soon(self._send)
 
     def forget(self, shard: int) -> None:
         """Send no more for a partition of the transaction log that was given up."""
         self._marking.forget(shard)
 
     def _send(self) -> None:
+        self._sending = None
         if self._closed:
             return
         for broker_id, request in self._marking.due(self._leader_of).items():
@@ -68,8 +75,8 @@ class MarkerSender:
             task.add_done_callback(self._requests.discard)
         for shard, ending in self._marking.finished():
             self._finished(shard, ending)
-        if len(self._marking) and not self._marking.is_asking:
-            self._send_later()  # nobody leads what is left
+        if self._marking.waits:
+            self._send_later()  # whoever led what is left may lead it no more
 
     async def _ask(self, broker_id: int, request: WriteTxnMarkersRequest) -> None:
         response: WriteTxnMarkersResponse | None = None
@@ -79,9 +86,7 @@ class MarkerSender:
             log.info("markers not written", broker=broker_id, transactions=len(request.markers), error=str(e))
         finally:  # whatever went wrong: a broker that is never said to have answered would never be asked again
             if self._marking.answered(broker_id, response):
-                # At once: what this node itself has marked is over before the client can send its next request, which
-                # would be told CONCURRENT_TRANSACTIONS, and wait, while the transaction still ends.
-                self._send()
+                self._send()  # at once, for the reason that `begin` gives
             else:
                 self._send_later()
 
@@ -91,6 +96,7 @@ class MarkerSender:
 
     def _send_again(self) -> None:
         self._retry = None
+        self._marking.look_again()
         self._send()
 
     async def close(self) -> None:
@@ -100,5 +106,6 @@ class MarkerSender:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._retry is not None:
-            self._retry.cancel()
+        for handle in (self._sending, self._retry):
+            if handle is not None:
+                handle.cancel()
