@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -217,11 +217,12 @@ class Broker:
         key = "transaction.state.log.num.partitions"
         return len(topic.partitions) if topic is not None else int(self._node.config[key])
 
-    async def _have_marked(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    def _have_marked(
+        self, broker_id: int, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]:
         if broker_id == self._node.config.node_id:
-            return await write_markers(request, self._node)
-        response: WriteTxnMarkersResponse = await self._channels.call(broker_id, request)
-        return response
+            return write_markers(request, self._node)
+        return self._channels.call(broker_id, request)
 
     async def _have_added(self, broker_id: int, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
         response: AddPartitionsToTxnResponse = await self._channels.call(broker_id, request)
