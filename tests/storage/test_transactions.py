@@ -6,8 +6,10 @@ import pytest
 
 from barnabas.storage.log import Log
 from barnabas.storage.log_validator import AppendOrigin
-from barnabas.storage.producer_state import LATE_TRANSACTION_BUFFER_MS
+from barnabas.storage.producer_state import LATE_TRANSACTION_BUFFER_MS, end_txn_marker
+from barnabas.wire.compression import Compression
 from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.record_batch import Record, encode_batch
 from tests.storage.logs import Bench, batch, marker
 
 SMALL = {"segment.bytes": "200"}
@@ -203,3 +205,23 @@ def test_only_the_oldest_open_transaction_can_be_late() -> None:
     assert log.producers.has_late_transaction(late_ms + 1, 1_000)
     end(log, 1, commit=True)
     assert not log.producers.has_late_transaction(late_ms + 1, 1_000)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("epoch", [0, 7, 2**31 - 1, -1])
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
+def test_a_marker_says_the_same_however_it_is_written(commit: bool, epoch: int, compression: Compression) -> None:
+    value = b"\0\0" + epoch.to_bytes(4, "big", signed=True)
+    record = Record(0, 1_700_000_000_123, bytes([0, 0, 0, commit]), value)
+    written = encode_batch(
+        [record], compression=compression, producer_id=7, producer_epoch=3, transactional=True, control=True
+    )
+    assert end_txn_marker(written) == (commit, epoch, 1_700_000_000_123)
+    assert end_txn_marker(memoryview(written)) == (commit, epoch, 1_700_000_000_123)
+
+
+def test_what_is_as_long_as_a_marker_and_another_control_record_is_none() -> None:
+    for key in (b"\0\0\0\2", b"\0\0\1\1"):
+        other = encode_batch([Record(0, 1, key, bytes(6))], producer_id=7, producer_epoch=3, control=True)
+        assert len(other) == len(marker(7, commit=True))
+        assert end_txn_marker(other) is None

@@ -23,7 +23,7 @@ from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
 from barnabas.wire.records.group_metadata_key import GroupMetadataKey
 from barnabas.wire.records.transaction_log_key import TransactionLogKey
 from barnabas.wire.records.transaction_log_value import PartitionsSchema, TransactionLogValue
-from tests.core.transactions.driving import T0, T1, WALL_START_MS, Driver
+from tests.core.transactions.driving import T0, T1, Driver
 
 FULL = TransactionMetadata(
     "id", 5, 32767, 60_000, 0x0102, PREPARE_COMMIT, frozenset({T1, T0}), 0x0101, 4, 6, 2

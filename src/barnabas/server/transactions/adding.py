@@ -6,7 +6,7 @@ Clients and other brokers ask by a request; this node, for the partitions that i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,22 +29,34 @@ Outcome = Mapping[TopicPartition, ErrorCode]
 async def add_for_brokers(
     request: AddPartitionsToTxnRequest, version: int, node: Services
 ) -> AddPartitionsToTxnResponse:
-    """Answer brokers, which may ask for many transactions at once: version 4 and later."""
+    """Answer brokers, which may ask for many transactions at once, or to verify them: version 4 and later."""
+    own = OwnCoordinator(node)
+
+    async def outcome(asked: AddPartitionsToTxnTransaction) -> Outcome:
+        ask = own.verify if asked.verify_only else partial(own.add, version=version)
+        producer = Producer(asked.producer_id, asked.producer_epoch)
+        return await ask(asked.transactional_id, producer, partitions_of(asked))
+
     asked = transactions(request, version)
-    outcomes = await asyncio.gather(*(add(transaction, version, node) for transaction in asked))
+    outcomes = await asyncio.gather(*(outcome(transaction) for transaction in asked))
     return response([result(*each) for each in zip(asked, outcomes, strict=True)], version)
 
 
-async def add(
-    transaction: AddPartitionsToTxnTransaction, version: int, node: Services, refused: Outcome | None = None
-) -> Outcome:
-    """Add, or verify, what exists; one partition that cannot be added keeps all others out.
+def add_for_client(
+    asked: AddPartitionsToTxnTransaction, version: int, node: Services, refused: Outcome
+) -> AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
+    """Answer a client: version 3 and before. refused: what is wrong with some partitions already."""
+    partitions = partitions_of(asked)
 
-    refused: what is wrong with some already.
-    """
-    producer = Producer(transaction.producer_id, transaction.producer_epoch)
-    ask = verified if transaction.verify_only else partial(added, version=version)
-    return await ask(transaction.transactional_id, producer, partitions_of(transaction), node, refused=refused)
+    def answer(outcome: Outcome) -> AddPartitionsToTxnResponse:
+        return response([result(asked, outcome)], version)
+
+    if wrong := _wrong(partitions, refused, node):
+        return answer(wrong)
+    producer = Producer(asked.producer_id, asked.producer_epoch)
+    return node.transactions.add_partitions(
+        asked.transactional_id, producer, partitions, version, lambda code: answer(dict.fromkeys(partitions, code))
+    )
 
 
 class OwnCoordinator:
@@ -54,19 +66,37 @@ class OwnCoordinator:
         self.node_id: int = node.config.node_id
         self._node = node
 
-    async def add(self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]) -> Outcome:
-        """Add partitions."""
-        return await added(transactional_id, producer, partitions, self._node)
+    async def add(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: frozenset[TopicPartition],
+        version: int = AddPartitionsToTxnRequest.MAX_VERSION,
+    ) -> Outcome:
+        """Add partitions; one that cannot be added keeps all others out. version: of who asks."""
+        if wrong := _wrong(partitions, {}, self._node):
+            return wrong
+        try:
+            return await self._node.transactions.add_partitions(
+                transactional_id, producer, partitions, version, lambda code: dict.fromkeys(partitions, code)
+            )
+        except ApiError as e:
+            return dict.fromkeys(partitions, e.code)
 
     async def verify(self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]) -> Outcome:
         """Say which partitions are in the open transaction."""
-        return await verified(transactional_id, producer, partitions, self._node)
+        if wrong := _wrong(partitions, {}, self._node):
+            return wrong
+        try:
+            return await self._node.transactions.verify_partitions(transactional_id, producer, partitions)
+        except ApiError as e:
+            return dict.fromkeys(partitions, e.code)
 
     def verified_at_once(
         self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
     ) -> Outcome | None:
         """The same; None when the answer has to wait until the transaction log has what it depends on."""
-        if wrong := _wrong(partitions, None, self._node):
+        if wrong := _wrong(partitions, {}, self._node):
             return wrong
         try:
             answer = self._node.transactions.verify_partitions(transactional_id, producer, partitions)
@@ -78,45 +108,9 @@ class OwnCoordinator:
         return None
 
 
-async def added(
-    transactional_id: str,
-    producer: Producer,
-    partitions: frozenset[TopicPartition],
-    node: Services,
-    *,
-    version: int = AddPartitionsToTxnRequest.MAX_VERSION,
-    refused: Outcome | None = None,
-) -> Outcome:
-    """Add partitions. version: of the request by which that is asked for."""
-    if wrong := _wrong(partitions, refused, node):
-        return wrong
-    try:
-        code = await node.transactions.add_partitions(transactional_id, producer, partitions, version)
-    except ApiError as e:
-        code = e.code
-    return dict.fromkeys(partitions, code)
-
-
-async def verified(
-    transactional_id: str,
-    producer: Producer,
-    partitions: frozenset[TopicPartition],
-    node: Services,
-    *,
-    refused: Outcome | None = None,
-) -> Outcome:
-    """Say which partitions are in the open transaction."""
-    if wrong := _wrong(partitions, refused, node):
-        return wrong
-    try:
-        return await node.transactions.verify_partitions(transactional_id, producer, partitions)
-    except ApiError as e:
-        return dict.fromkeys(partitions, e.code)
-
-
-def _wrong(partitions: frozenset[TopicPartition], refused: Outcome | None, node: Services) -> Outcome | None:
+def _wrong(partitions: frozenset[TopicPartition], refused: Outcome, node: Services) -> Outcome | None:
     """Give what to answer when not all partitions exist or may be added, None when they do and may."""
-    errors = dict(refused or {})
+    errors = dict(refused)
     topics = node.image().topics.by_name
     for tp in partitions:
         found = topics.get(tp.topic)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from barnabas.core.coordinators.step import Producer
+from barnabas.core.coordinators.step import Now, Producer, Step
 from barnabas.core.groups.partitioning import partition_for
 from barnabas.core.groups.regex import TopicRegex
 from barnabas.core.transactions import describing
@@ -135,13 +135,24 @@ class TransactionCoordinator:
         )
 
     def add_partitions(
-        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition], version: int
-    ) -> Awaitable[ErrorCode]:
-        """Add partitions to the open transaction, or begin one. version: of AddPartitionsToTxn."""
-        return self._submit(
-            transactional_id,
-            lambda shard, now: shard.add_partitions(transactional_id, producer, partitions, version, now),
-        )
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: frozenset[TopicPartition],
+        version: int,
+        answer: Callable[[ErrorCode], R],
+    ) -> asyncio.Future[R]:
+        """Add partitions to the open transaction, or begin one.
+
+        version: of AddPartitionsToTxn; answer: makes the answer of the code that holds for each of the partitions.
+        """
+
+        def ask(shard: TransactionShard, now: Now) -> Step[R]:
+            step = shard.add_partitions(transactional_id, producer, partitions, version, now)
+            assert step.response is not None
+            return Step(step.records, answer(step.response))
+
+        return self._submit(transactional_id, ask)
 
     def add_offsets(
         self, transactional_id: str, producer: Producer, of_group: TopicPartition, version: int
@@ -160,8 +171,13 @@ class TransactionCoordinator:
             transactional_id, lambda shard, now: shard.verify_partitions(transactional_id, producer, partitions)
         )
 
-    async def end(self, request: EndTxnRequest, version: int) -> EndTxnResponse:
+    def end(self, request: EndTxnRequest, version: int) -> Awaitable[EndTxnResponse]:
         """Commit or abort; the answer comes when that is decided for good, before the partitions know."""
+        if not self._producer_ids.at_hand:
+            return self._end_with_ids(request, version)
+        return self._submit(request.transactional_id, lambda shard, now: shard.end_txn(request, version, now))
+
+    async def _end_with_ids(self, request: EndTxnRequest, version: int) -> EndTxnResponse:
         await self._producer_ids.provide()
         return await self._submit(request.transactional_id, lambda shard, now: shard.end_txn(request, version, now))
 
