@@ -223,5 +223,5 @@ def test_a_marker_says_the_same_however_it_is_written(commit: bool, epoch: int, 
 def test_what_is_as_long_as_a_marker_and_another_control_record_is_none() -> None:
     for key in (b"\0\0\0\2", b"\0\0\1\1"):
         other = encode_batch([Record(0, 1, key, bytes(6))], producer_id=7, producer_epoch=3, control=True)
-        assert len(other) == len(marker(7, commit=True))
+        assert len(other) == len(marker(7, 3, commit=True))
         assert end_txn_marker(other) is None

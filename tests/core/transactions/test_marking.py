@@ -162,9 +162,9 @@ def test_every_ending_comes_to_its_end(sim_seed: int) -> None:
         if left and chance.random() < 0.3:
             marking.begin(chance.randint(0, 3), [left.pop()])
         calm = turn > 500
-        if chance.random() < 0.1:
-            marking.look_again()
         leaders = {tp: chance.choice([0, 1, 2] if calm else [NO_LEADER, 0, 1, 2]) for tp in partitions}
+        if turn % 10 == 0:
+            marking.look_again()
         for broker, request in marking.due(leaders.get).items():
             assert broker not in asked
             asked[broker] = request

@@ -20,7 +20,7 @@ from barnabas.wire.records.transaction_log_value import TransactionLogValue
 
 @dataclass(frozen=True, slots=True)
 class TransactionImage:
-    """Transactional ids by name. ending: whose markers are to be written, by the offset of the record that decided so."""
+    """Transactional ids by name. ending: whose markers are to be written, with the offset of what decided so."""
 
     transactions: Map[str, TransactionMetadata] = field(default_factory=Map)
     ending: Map[str, int] = field(default_factory=Map)
