@@ -6,7 +6,7 @@ KIP-98; KIP-890 for clients of transaction.version 2, whose epoch grows with the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from barnabas.core.coordinators.step import Producer
 from barnabas.core.transactions.image import TransactionImage
@@ -197,7 +197,7 @@ def fenced(
     if server_version >= EPOCH_BUMP_VERSION:
         return prepared(metadata, server_version, new_producer_id, now_ms, commit=False)
     aborting = prepared(metadata, 0, new_producer_id, now_ms, commit=False)
-    return replace(aborting, producer_epoch=min(metadata.producer_epoch + 1, MAX_EPOCH))
+    return aborting._replace(producer_epoch=min(metadata.producer_epoch + 1, MAX_EPOCH))
 
 
 def completed(metadata: TransactionMetadata, now_ms: int) -> TransactionMetadata:
