@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from barnabas.storage.log import Log
 from barnabas.storage.log_validator import AppendOrigin
+from barnabas.storage.memory_fs import MemoryFileSystem
 from barnabas.storage.producer_state import LATE_TRANSACTION_BUFFER_MS, end_txn_marker
+from barnabas.storage.transaction_index import AbortedTxn, TransactionIndex
 from barnabas.wire.compression import Compression
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.record_batch import Record, encode_batch
+from tests.core.work import lines_run
 from tests.storage.logs import Bench, batch, marker
 
 SMALL = {"segment.bytes": "200"}
@@ -225,3 +230,19 @@ def test_what_is_as_long_as_a_marker_and_another_control_record_is_none() -> Non
         other = encode_batch([Record(0, 1, key, bytes(6))], producer_id=7, producer_epoch=3, control=True)
         assert len(other) == len(marker(7, 3, commit=True))
         assert end_txn_marker(other) is None
+
+
+def test_a_fetch_looks_at_the_aborted_transactions_that_it_touches_and_no_others() -> None:
+    work = []
+    for count in (100, 10_000):
+        index = TransactionIndex(MemoryFileSystem(lambda: 0), Path("/00000000000000000000.txnindex"))
+        for n in range(count):
+            index.append(AbortedTxn(n % 7, n * 10, n * 10 + 9, n * 10 + 10))
+        begin = count * 5 + 3  # within a transaction
+        found, done = index.collect(begin, begin + 20)
+        assert [txn.first_offset for txn in found] == [begin - 3, begin + 7, begin + 17]
+        assert done
+        assert index.collect(count * 10, count * 10 + 5) == ([], False)
+        assert index.collect(count * 10 - 1, count * 10 + 5) == ([index.entries[-1]], False)
+        work.append(lines_run(lambda i=index, at=begin: i.collect(at, at + 20)))  # type: ignore[misc]
+    assert work[0] == work[1]

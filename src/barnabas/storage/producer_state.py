@@ -163,10 +163,12 @@ class ProducerState:
     def first_unstable_offset(self) -> int | None:
         """Give the first offset that belongs to an open, or ended but not yet replicated transaction."""
         ongoing, unreplicated = self.ongoing_txns, self.unreplicated_txns
-        if not ongoing and not unreplicated:
-            return None
+        oldest = next(iter(ongoing), None)
+        if not unreplicated:
+            return oldest
         # Transactions end in any order, so those that have ended are not in the order of their first offsets.
-        return min([*list(ongoing)[:1], *unreplicated])
+        ended = min(unreplicated)
+        return ended if oldest is None else min(oldest, ended)
 
     def has_late_transaction(self, now_ms: int, longest_ms: int) -> bool:
         """Say whether the oldest open transaction should have ended long ago: its coordinator may have lost it.

@@ -55,8 +55,8 @@ class MarkerSender:
     def begin(self, shard: int, endings: Iterable[Ending]) -> None:
         """Send the markers of transactions whose outcome is committed; of those that are known already only once.
 
-        They are sent when this turn of the loop is over, by when clients are being told of the outcome. What this node
-        marks at once is over before it reads their next requests, which would be told CONCURRENT_TRANSACTIONS, and wait.
+        They are sent in the next turn of the loop, in which clients are told of the outcome. What this node marks at
+        once is over before it reads their next requests, which would hear CONCURRENT_TRANSACTIONS, and wait.
         """
         self._marking.begin(shard, endings)
         if self._sending is None:
