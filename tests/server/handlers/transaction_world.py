@@ -79,6 +79,11 @@ class Coordinator:
     ) -> Mapping[TopicPartition, ErrorCode]:
         return await self._asked("add", transactional_id, producer_id, epoch, partitions)
 
+    def verified_at_once(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> None:
+        """Say that it has to be waited for, as for a coordinator elsewhere."""
+
     async def _asked(self, question: str, *what: Any) -> Mapping[TopicPartition, ErrorCode]:
         self.asked.append((question, *what))
         self.was_asked.set()
