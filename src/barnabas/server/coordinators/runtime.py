@@ -126,8 +126,9 @@ class _Waiter:
 
 @dataclass(slots=True)
 class _Batch:
-    """What is decided but not in the log yet."""
+    """What is decided but not in the log yet. image: what the shard holds with it, and with nothing that is later."""
 
+    image: Any = None
     records: list[Record] = field(default_factory=list)
     size: int = 0
     waiters: list[_Waiter] = field(default_factory=list)
@@ -284,7 +285,7 @@ class ShardRuntime(Generic[S, I]):
                 marker.batch(self._clock.now_ms()), transaction_version=marker.transaction_version
             )
             self.shard.end_transaction(marker.producer.producer_id, commit=marker.commit)
-            self._appended(last_offset, [_Waiter(partial(_settle, future))])
+            self._appended(last_offset, self.shard.image, [_Waiter(partial(_settle, future))])
         except ApiError as e:
             _refuse(future, e.code, e.message)
         return future
@@ -347,25 +348,24 @@ class ShardRuntime(Generic[S, I]):
 
     def _put_aside(self, step: Step[Any], guard: VerificationGuard | None) -> None:
         if step.producer is None:
-            self._gather(step)
+            self._gather(step, None)
             return
         # A batch of its own, and written at once: whoever fences the producer must not refuse what others decided.
         self._flush_now()
-        self._gather(step)
-        self._batch.producer, self._batch.guard = step.producer, guard
+        self._gather(step, guard)
         self._flush_now()
 
-    def _gather(self, step: Step[Any]) -> None:
+    def _gather(self, step: Step[Any], guard: VerificationGuard | None) -> None:
         now = self._now()
         encoded = [self._encode(record, now) for record in step.records]
         groups = [range(len(encoded))] if step.atomic else [range(i, i + 1) for i in range(len(encoded))]
         for group in groups:
             size = sum(_size(encoded[i]) for i in group)
-            if size > self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2:
-                raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes does not fit {self._name}")
-            if self._batch.size + size > self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2:
+            room = self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2
+            if self._batch.size + size > room:
                 self._flush_now()
             if not self._batch.records:
+                self._batch.producer, self._batch.guard = step.producer, guard
                 self._flush_later()
             for i in group:
                 if step.replay:
@@ -374,6 +374,9 @@ class ShardRuntime(Generic[S, I]):
                 self._next_offset += 1
                 self._batch.records.append(encoded[i])
             self._batch.size += size
+            self._batch.image = self.shard.image
+            if size > room:
+                self._flush_now()  # it may fit once it is compressed; when it does not, all of it is undone
 
     def _encode(self, record: CoordinatorRecord, now: Now) -> Record:
         value = None if record.value is None else encode_coordinator_value(record.value, record.value_version)
@@ -407,12 +410,12 @@ class ShardRuntime(Generic[S, I]):
             say(f"{self._kind.what} not stored", partition=self._name, records=len(batch.records), error=str(e))
             self._undo(batch, e.code)
             return e.code
-        self._appended(last_offset, batch.waiters)
+        self._appended(last_offset, batch.image, batch.waiters)
         return ErrorCode.NONE
 
-    def _appended(self, last_offset: int, waiters: list[_Waiter]) -> None:
+    def _appended(self, last_offset: int, image: I, waiters: list[_Waiter]) -> None:
         self._next_offset = last_offset + 1
-        self._replicated.appended(last_offset, self.shard.image)
+        self._replicated.appended(last_offset, image)
         for waiter in waiters:
             if not self._replicated.wait(waiter):
                 waiter.settle()
