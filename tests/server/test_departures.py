@@ -10,7 +10,9 @@ from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.replicated import VersionedRecord
 from barnabas.server.publishers.departures import Departures
 from barnabas.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from barnabas.wire.records.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from tests.core.metadata.clusters import a_cluster, apply
+from tests.core.metadata.metadata_records import a_uuid
 
 SESSION_MS = 9_000
 FENCE, UNFENCE, SHUTTING_DOWN = 1, -1, 1
@@ -44,6 +46,13 @@ class World:
         )
         self.publish(apply(self.image, [VersionedRecord(record, 1)]))
 
+    def register(self, broker: int, epoch: int) -> None:
+        listener = BrokerEndpoint(name="PLAINTEXT", host="h", port=9092, security_protocol=0)
+        record = RegisterBrokerRecord(
+            broker_id=broker, incarnation_id=a_uuid(epoch), broker_epoch=epoch, end_points=[listener], fenced=True
+        )
+        self.publish(apply(self.image, [VersionedRecord(record, 0)]))
+
     def recent(self) -> Sequence[int]:
         return [broker.id for broker in self.departures.recent(self.image)]
 
@@ -62,6 +71,27 @@ def test_who_is_back_is_not_told_of_twice() -> None:
     world = World()
     world.change(1, fenced=FENCE)
     world.change(1, fenced=UNFENCE)
+    assert world.recent() == []
+
+
+def test_who_registers_again_is_told_of_until_it_serves_or_takes_too_long() -> None:
+    world = World()
+    world.change(1, fenced=FENCE)
+    world.clock.now = SESSION_MS - 1
+    world.register(1, 200)
+    world.register(2, 201)
+    world.clock.now += SESSION_MS - 1
+    assert world.recent() == [1, 2]
+    assert [world.image.cluster.brokers[n].epoch for n in world.recent()] == [200, 201]
+    world.clock.now += 1
+    assert world.recent() == []
+
+
+def test_who_was_away_for_long_is_told_of_when_it_serves() -> None:
+    world = World()
+    world.change(1, fenced=FENCE)
+    world.clock.now = SESSION_MS
+    world.register(1, 200)
     assert world.recent() == []
 
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
+from barnabas.net.refusal import refuses
 from barnabas.testing.network import CLIENTS, Network
 from barnabas.testing.shape import Address, NodePlan
 from tests.peers.eventually import eventually
@@ -218,13 +219,36 @@ async def test_a_request_can_be_lost(network: Network, plan: NodePlan, connect: 
     assert echo == []
 
 
-async def test_who_is_down_ends_the_connection(plan: NodePlan, connect: Connect) -> None:
+async def test_who_is_down_refuses_connections_until_it_is_there_again(connect: Connect) -> None:
     down = NodePlan(TWO, Address.free(proxied=True), None)
+    assert down.client is not None
+    told, bound = down.client.told, down.client.bound
     network = Network(dict)
     network.start([down])
+    server = None
+
+    async def refused() -> bool:
+        return await refuses("127.0.0.1", told, 1_000)
+
+    async def takes() -> bool:
+        try:
+            peer = await connect(down)
+        except ConnectionRefusedError:
+            return False
+        return not await peer.ended()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(tls_like(b""))
+        writer.close()
+
     try:
-        assert await (await connect(down)).ended()
+        assert await (await connect(down)).ended(), "nobody knew before"
+        await eventually(refused, True)
+        server = await asyncio.start_server(serve, "127.0.0.1", bound)
+        await eventually(takes, True)
     finally:
+        if server is not None:
+            server.close()
         network.stop()
 
 

@@ -107,6 +107,7 @@ class BrokerLifecycle:
         self.epoch = await self._registered(request)
 
     async def _registered(self, request: BrokerRegistrationRequest) -> int:
+        said: ErrorCode | None = None
         try:
             async with asyncio.timeout(self._patience_s):
                 while True:
@@ -116,7 +117,9 @@ class BrokerLifecycle:
                     refusal = ErrorCode(answer.error_code)
                     if refusal not in _MAY_CHANGE:
                         raise RegistrationRefusedError(f"the controller refuses this broker: {refusal.name}")
-                    log.info("not registered yet", broker=self._node_id, because=refusal.name)
+                    if refusal is not said:
+                        log.info("not registered yet", broker=self._node_id, because=refusal.name)
+                        said = refusal
                     await asyncio.sleep(RETRY_S)
         except TimeoutError:
             raise RegistrationRefusedError(

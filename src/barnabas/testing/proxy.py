@@ -2,7 +2,8 @@
 
 What a real network does to TCP is what happens here: while a way is held nothing gets through, and when it opens again
 everything does, in order; a connection that is made meanwhile just does not get on. Only `cut` and `reset` end
-connections.
+connections. Where nobody listens, connections are refused: the one that finds that out is ended, and then the proxy
+does not listen either until somebody does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ _FRAME_SIZE: Final = struct.Struct(">i")
 _REQUEST_HEAD: Final = struct.Struct(">hhi")
 _CORRELATION: Final = struct.Struct(">i")
 _TLS_HANDSHAKE: Final = 0x16
+_LOOK_S: Final = 0.05
+"""Between two looks whether a target that refused connections takes them again."""
 
 
 class Way:
@@ -222,9 +225,13 @@ class _End(asyncio.Protocol):
 class Connection:
     """One connection through the proxy: a side towards who made it, and one towards the target."""
 
-    def __init__(self, identify: Callable[[tuple[str, int]], Link], target: tuple[str, int]) -> None:
+    def __init__(
+        self, identify: Callable[[tuple[str, int]], Link], target: tuple[str, int], refused: Callable[[], None]
+    ) -> None:
+        """refused: told when nobody listens at the target."""
         self._identify = identify
         self._target = target
+        self._refused = refused
         self._link: Link | None = None
         self._near = _End(self)
         self._far = _End(self)
@@ -255,8 +262,10 @@ class Connection:
     async def _connect(self) -> None:
         try:
             await asyncio.get_running_loop().create_connection(lambda: self._far, *self._target)
-        except OSError:
+        except OSError as e:
             self.abort()
+            if isinstance(e, ConnectionRefusedError):
+                self._refused()
             return
         if self._over:
             self.abort()
@@ -335,16 +344,44 @@ class Proxy:
         self._target = target
         self._identify = identify
         self._server: asyncio.Server | None = None
+        self._watch: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Listen."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: Connection(self._identify, self._target).near, *self._listen, backlog=512
+            lambda: Connection(self._identify, self._target, self._refused).near, *self._listen, backlog=512
         )
 
     async def stop(self) -> None:
         """Listen no more; connections stay until somebody ends them."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        self._close()
+
+    def _close(self) -> None:
         if self._server is not None:
             self._server.close()
             self._server = None
+
+    def _refused(self) -> None:
+        if self._server is not None:
+            self._close()
+            self._watch = asyncio.get_running_loop().create_task(self._listen_again())
+
+    async def _listen_again(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if await self._is_there():
+                break
+        self._watch = None
+        await self.start()
+
+    async def _is_there(self) -> bool:
+        try:
+            _, writer = await asyncio.open_connection(*self._target)
+        except OSError:
+            return False
+        writer.close()
+        return True

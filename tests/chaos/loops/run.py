@@ -44,14 +44,15 @@ PROPERTIES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A run that is over. restarts: of loops that ended by themselves or were killed."""
+    """A run that is over. restarts: of loops that ended by themselves or were killed; pause: the longest time in which
+    no record came to the end, from when to when in seconds of the run."""
 
     seed: int
     faults: int
     restarts: int
     history: History
     outcome: Outcome
-    longest_pause_s: float
+    pause: tuple[float, float]
     wrong: dict[str, list[str]]
 
     def lines(self) -> Iterator[str]:
@@ -60,7 +61,8 @@ class Account:
         counts = {topic: sum(map(len, logs.values())) for topic, logs in self.outcome.topics.items()}
         yield "  " + ", ".join(f"{count} records in {topic}" for topic, count in counts.items())
         yield f"  loops were started anew {self.restarts} times"
-        yield f"  longest time in which no record came to the end: {self.longest_pause_s:.1f} s"
+        since, until = self.pause
+        yield f"  longest time in which no record came to the end: {until - since:.1f} s, until {until:.1f} s"
         yield "  what clients were told on the way:"
         yield from (f"    {count:6d}  {what}" for what, count in self.history.errors.most_common(25))
         for check in CHECKS:
@@ -172,6 +174,6 @@ def run(
         say(f"{loops.history.now():7.1f} s  all faults are over")
         outcome = loops.outcome()
         times = [at for at in loops.readers[-1].times if at >= begun]
-        pause_s = max((later - earlier for earlier, later in pairwise(times)), default=0.0)
+        pause = max(pairwise(times), key=lambda pair: pair[1] - pair[0], default=(begun, begun))
         restarts = sum(client.starts - 1 for client in loops.clients)
-        return Account(seed, nemesis.count, restarts, loops.history, outcome, pause_s, all_wrong(outcome))
+        return Account(seed, nemesis.count, restarts, loops.history, outcome, pause, all_wrong(outcome))

@@ -84,6 +84,15 @@ class Quorum:
         assert isinstance(answer, kind)
         return answer
 
+    def wait(self, ms: int) -> None:
+        """Let time pass as it does for a process that runs: it ticks whenever the node asked for it."""
+        end = self.now + ms
+        while (due := self.node.next_deadline_ms()) is not None and due <= end:
+            self.now = max(self.now, due)
+            self.node.tick(self.now)
+            self.carry()
+        self.now = end
+
     def led(self) -> Quorum:
         self.node.tick(self.now)
         self.carry()
@@ -412,7 +421,8 @@ def test_the_leader_describes_voters_and_observers() -> None:
     assert follower.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_leader_without_a_majority_of_fetches_gives_up() -> None:
+def elected() -> Quorum:
+    """Give the leader of three."""
     quorum = Quorum()
     quorum.now += 3000
     quorum.node.tick(quorum.now)
@@ -423,10 +433,40 @@ def test_a_leader_without_a_majority_of_fetches_gives_up() -> None:
         quorum.node.response(found[-1].request_id, vote.VoteResponse(topics=[topic]), quorum.now)
     quorum.carry()
     assert isinstance(quorum.node.role, Leader)
-    quorum.now += 2999
+    return quorum
+
+
+def test_a_leader_without_a_majority_of_fetches_gives_up() -> None:
+    quorum = elected()
+    quorum.wait(2999)
     quorum.ask(fetched(0, 0, 1, by=2), fetch.FetchResponse)
-    quorum.now += 2999
+    quorum.wait(2999)
+    assert quorum.node.leader_id == 1
+    quorum.wait(1)
+    assert quorum.node.leader_id is None
+
+
+def test_a_leader_whose_process_stood_still_reads_what_has_come_before_it_gives_up() -> None:
+    quorum = elected()
+    for _ in range(2):
+        quorum.now += 10_000
+        quorum.node.tick(quorum.now)
+        assert quorum.node.leader_id == 1
+        quorum.ask(fetched(0, 0, 1, by=2), fetch.FetchResponse)
+        quorum.wait(2999)
+        assert quorum.node.leader_id == 1
+    quorum.wait(1)
+    assert quorum.node.leader_id is None
+
+
+def test_a_leader_whose_process_stood_still_is_given_time_once_and_only_when_it_is_up() -> None:
+    quorum = elected()
+    quorum.now += 1400
     quorum.node.tick(quorum.now)
-    assert isinstance(quorum.node.role, Leader)
-    quorum.node.tick(quorum.now + 1)
+    quorum.now += 1400
+    quorum.node.tick(quorum.now)
+    quorum.wait(999)
+    assert quorum.node.leader_id == 1
+    quorum.now += 5000
+    quorum.node.tick(quorum.now)
     assert quorum.node.leader_id is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 
 import pytest
 
@@ -20,7 +21,7 @@ from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from barnabas.wire.record_batch import decode_batch, decode_control, read_header
+from barnabas.wire.record_batch import Compression, decode_batch, decode_control, read_header
 from barnabas.wire.records.end_txn_marker import EndTxnMarker
 from tests.server.groups.test_coordinator import (
     WatchedLog,
@@ -116,6 +117,24 @@ async def test_offsets_of_a_transaction_are_a_batch_of_their_own_between_those_o
     control = decode_control(next(iter(decode_batch(world.log().batches[3]))))
     assert control is not None
     assert control[1] == EndTxnMarker(coordinator_epoch=4)
+    await groups.close()
+
+
+@pytest.mark.parametrize("fits", [True, False])
+async def test_offsets_that_fit_once_they_are_compressed_are_of_the_transaction_all_the_same(fits: bool) -> None:
+    world = World({0: WatchedLog(max_batch_bytes=1_000)}, settings=LogSettings(compression=Compression.GZIP))
+    groups = await world.start()
+    metadata = "x" * 2_000 if fits else Random(1).randbytes(1_500).hex()
+    pending = groups.commit_in_transaction(in_transaction(9, metadata=metadata), 5)
+    if fits:
+        assert error_of(await pending) == E.NONE
+        assert [read_header(batch).is_transactional for batch in world.log().batches] == [True]
+        assert await is_unstable(groups)
+    else:
+        assert await refusal(pending) is E.UNKNOWN_SERVER_ERROR
+        assert not world.log().batches
+        assert not await is_unstable(groups)
+    assert await fetched(groups) == {}
     await groups.close()
 
 

@@ -22,7 +22,8 @@ class Leader:
     """Leads `epoch`.
 
     me: this voter; epoch_start: offset of the epoch's first record; granted: who voted for it; check_ms: when it gives
-    up unless a majority has fetched; begin_ms: when the voters that do not fetch are told of it again.
+    up unless a majority has fetched; begin_ms: when the voters that do not fetch are told of it again; excused: it was
+    given more time since a majority was last heard of.
     """
 
     epoch: int
@@ -34,6 +35,7 @@ class Leader:
     check_ms: int = NEVER
     begin_ms: int = 0
     high_watermark: int | None = None
+    excused: bool = False
     voters: dict[int, Progress] = field(default_factory=dict)
     observers: dict[ReplicaKey, Progress] = field(default_factory=dict)
     fetched: set[int] = field(default_factory=set)
@@ -126,6 +128,18 @@ class Leader:
         if len(self.fetched) >= others:
             self.fetched.clear()
             self.check_ms = now_ms + self.check_timeout_ms
+            self.excused = False
+
+    def stood_still(self, late_ms: int, now_ms: int) -> None:
+        """Take note that its process comes this much late, so that fetches may lie there which it has yet to read.
+
+        It is given time for that, once until a majority is heard of: to step down would end the epoch, and with that
+        have every broker's session begin anew, for nothing. (Kafka's leader steps down.)
+        """
+        grace_ms = self.begin_interval_ms
+        if late_ms * 4 >= grace_ms and self.check_ms < now_ms + grace_ms and not self.excused:
+            self.check_ms = now_ms + grace_ms
+            self.excused = True
 
     def has_lost_majority(self, now_ms: int) -> bool:
         """Say whether too few voters have fetched for too long (check-quorum)."""

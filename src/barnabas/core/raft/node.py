@@ -323,6 +323,9 @@ class RaftNode:
 
     def _begin(self, now_ms: int) -> None:
         self._replica.now_ms = now_ms
+        role = self._replica.role
+        if isinstance(role, Leader) and self._due_ms is not None and now_ms > self._due_ms:
+            role.stood_still(now_ms - self._due_ms, now_ms)
 
     def _end(self) -> None:
         """Follow up what a step has changed, until nothing more moves."""

@@ -112,8 +112,9 @@ _Waiter = Callable[[ErrorCode], None]
 
 @dataclass(slots=True)
 class _Batch:
-    """What is decided but not in the log yet."""
+    """What is decided but not in the log yet. image: what the shard holds with it, and with nothing that is later."""
 
+    image: Any = None
     records: BatchBuilder = field(default_factory=BatchBuilder)
     size: int = 0
     waiters: list[_Waiter] = field(default_factory=list)
@@ -273,7 +274,7 @@ class ShardRuntime(Generic[S, I]):
                 marker.batch(self._clock.now_ms()), transaction_version=marker.transaction_version
             )
             self.shard.end_transaction(marker.producer.producer_id, commit=marker.commit)
-            self._appended(last_offset, [partial(_settle, future)])
+            self._appended(last_offset, self.shard.image, [partial(_settle, future)])
         except ApiError as e:
             _refuse(future, e.code, e.message)
         return future
@@ -341,25 +342,24 @@ class ShardRuntime(Generic[S, I]):
 
     def _put_aside(self, step: Step[Any], now: Now, guard: VerificationGuard | None) -> None:
         if step.producer is None:
-            self._gather(step, now, NO_PRODUCER)
+            self._gather(step, now, None)
             return
         # A batch of its own, and written at once: whoever fences the producer must not refuse what others decided.
         self._flush_now()
-        self._gather(step, now, step.producer.producer_id)
-        self._batch.producer, self._batch.guard = step.producer, guard
+        self._gather(step, now, guard)
         self._flush_now()
 
-    def _gather(self, step: Step[Any], now: Now, producer_id: int) -> None:
+    def _gather(self, step: Step[Any], now: Now, guard: VerificationGuard | None) -> None:
+        producer_id = NO_PRODUCER if step.producer is None else step.producer.producer_id
         encoded = [(record, *encode_coordinator_record(record)) for record in step.records]
         room = self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2
         for group in [encoded] if step.atomic else [[one] for one in encoded]:
             size = _size(group)
-            if size > room:
-                raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes does not fit {self._name}")
             if self._batch.size + size > room:
                 self._flush_now()
             batch = self._batch
             if not batch.records.count:
+                batch.producer, batch.guard = step.producer, guard
                 self._flush_later()
             for record, key, value in group:
                 if step.replay:
@@ -367,6 +367,9 @@ class ShardRuntime(Generic[S, I]):
                 self._next_offset += 1
                 batch.records.add(now.wall_ms, key, value)
             batch.size += size
+            batch.image = self.shard.image
+            if size > room:
+                self._flush_now()  # it may fit once it is compressed; when it does not, all of it is undone
 
     def _flush_later(self) -> None:
         loop = asyncio.get_running_loop()
@@ -394,7 +397,7 @@ class ShardRuntime(Generic[S, I]):
             say(f"{self._kind.what} not stored", partition=self._name, records=batch.records.count, error=str(e))
             self._undo(batch, e.code)
             return e.code
-        self._appended(last_offset, batch.waiters)
+        self._appended(last_offset, batch.image, batch.waiters)
         return ErrorCode.NONE
 
     def _encoded(self, batch: _Batch) -> bytearray:
@@ -416,9 +419,9 @@ class ShardRuntime(Generic[S, I]):
         finally:
             self._appending = False
 
-    def _appended(self, last_offset: int, waiters: list[_Waiter]) -> None:
+    def _appended(self, last_offset: int, image: I, waiters: list[_Waiter]) -> None:
         self._next_offset = last_offset + 1
-        self._replicated.appended(last_offset, self.shard.image)
+        self._replicated.appended(last_offset, image)
         told = self._replicated.commit(self._log.high_watermark - 1)
         if self._replicated.committed_offset >= last_offset:
             told += waiters

@@ -190,6 +190,39 @@ def test_a_downgrade_that_is_not_stored_leaves_the_consumer_group() -> None:
     assert len(d.new.held) + len(d.old.held) + len(third.held) == 4
 
 
+def silent(d: Mixed) -> None:
+    """Let the consumer be silent for so long that the group is downgraded, which is not stored."""
+    d.hold, before = True, d.shard.image
+    while d.is_consumer_group():
+        d.beat_as(d.old)
+        d.advance(1_000)
+    d.shard.image = before
+
+
+def test_whose_time_is_over_goes_without_a_downgrade_that_the_log_never_takes() -> None:
+    d = Mixed()
+    silent(d)
+    d.settle(E.UNKNOWN_SERVER_ERROR)
+    assert list(d.group().members) == [d.old.member_id]
+    d.hold = False
+    d.rest(d.old)
+    d.rest(d.old)
+    assert d.is_consumer_group()
+    assert len(d.old.held) == 4
+
+
+def test_whose_time_is_over_stays_when_the_log_takes_nothing_for_now_and_is_given_up_later() -> None:
+    d = Mixed()
+    silent(d)
+    d.settle(E.COORDINATOR_NOT_AVAILABLE)
+    assert d.new.member_id in d.group().members
+    d.hold = False
+    while d.is_consumer_group():
+        d.beat_as(d.old)
+        d.advance(1_000)
+    assert list(d.classic_group().members) == [d.old.member_id]
+
+
 def test_replay_of_a_downgrade_gives_a_stable_group_of_the_same_members() -> None:
     d = Mixed()
     d.away(d.new)

@@ -67,7 +67,21 @@ class ConsumerMembers:
     def expire(self, group: ConsumerGroup, action: OfConsumers, now: Now) -> Step[None]:
         """Give a member up that was not heard of, or did not do in time what it was told to."""
         member = self._progress.overdue(group, action, now)
-        return Step() if member is None else self._fence(group, [member], None, now)
+        if member is None:
+            return Step()
+        step: Step[None] = self._fence(group, [member], None, now)
+        settled = step.resume
+        if settled is None:
+            return step
+
+        def without_downgrade(error: ErrorCode, at: Now) -> Step[None]:
+            then, left = settled(error, at), self._holder.image.consumers.get(group.group_id)
+            if error is not ErrorCode.UNKNOWN_SERVER_ERROR or left is None or member.member_id not in left.members:
+                return then
+            # So large a downgrade the log never takes. With Kafka the member then stays for ever.
+            return Step(self._progress.fence(left, [member]), replies=then.replies)
+
+        return step._replace(resume=without_downgrade)
 
     def remove(self, group: ConsumerGroup, request: LeaveGroupRequest, now: Now) -> Step[LeaveGroupResponse]:
         """Let those go whom a LeaveGroup names."""
