@@ -181,7 +181,7 @@ def test_heartbeats_that_make_no_sense(s: Side) -> None:
     for note, owned in odd.items():
         s.call(heartbeat(group, B, SECOND, topic_partitions=owned), note=note)
         s.call(heartbeat(group, "new", topic_partitions=owned), note=f"new, {note}")
-    for fields in (
+    news: list[dict[str, Any]] = [
         {"subscribed_topic_names": []},
         {"subscribed_topic_names": None, "subscribed_topic_regex": None},
         {"subscribed_topic_names": [""]},
@@ -194,7 +194,8 @@ def test_heartbeats_that_make_no_sense(s: Side) -> None:
         {"instance_id": ""},
         {"instance_id": "one"},
         {"instance_id": "three"},
-    ):
+    ]
+    for fields in news:
         s.call(heartbeat(group, B, THIRD, **fields), note=f"{fields}"[:60])
     describe(s, group)
     for member, epoch, instance in (

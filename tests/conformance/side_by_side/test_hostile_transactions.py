@@ -251,7 +251,7 @@ def test_described_producers_of_nothing(s: Side) -> None:
     s.topic("txn-nothing", 2)
     now = begun(s, "txn-nothing")
     produce(s, "txn-nothing", written(now, 0), 12, transactional_id=now.name)
-    for topics in (
+    tried: list[list[tuple[str, list[int]]]] = [
         [("txn-nothing", [-1, 2, MOST])],
         [("txn-nothing", [0, 0])],
         [("txn-nothing", [0]), ("txn-nothing", [0, 1])],
@@ -259,7 +259,8 @@ def test_described_producers_of_nothing(s: Side) -> None:
         [("", [0])],
         [("__consumer_offsets", [0, 99]), ("__transaction_state", [99]), ("__cluster_metadata", [0])],
         [("n" * 300, [0])],
-    ):
+    ]
+    for topics in tried:
         asked = request("DescribeProducers", topics=[{"name": n, "partition_indexes": p} for n, p in topics])
         for user in (ADMIN, NOBODY):
             s.call(asked, 0, user, note=f"{topics}"[:60])

@@ -118,7 +118,7 @@ def _push(s: Side) -> None:
 
 @side_by_side
 def test_subscriptions_that_cannot_be(s: Side) -> None:
-    for note, configs in {
+    tried: dict[str, dict[str, str | None]] = {
         "too often": {"interval.ms": "99"},
         "too seldom": {"interval.ms": "3600001"},
         "not a number": {"interval.ms": "often"},
@@ -129,7 +129,8 @@ def test_subscriptions_that_cannot_be(s: Side) -> None:
         "a selector twice": {"match": "client_id=a,client_id=b"},
         "an unknown key": {"colour": "red"},
         "a null": {"metrics": None},
-    }.items():
+    }
+    for note, configs in tried.items():
         changes = [{"name": key, "value": value, "config_operation": 0} for key, value in configs.items()]
         for name in ("bad", ""):
             resource = {"resource_type": CLIENT_METRICS, "resource_name": name, "configs": changes}
