@@ -257,7 +257,7 @@ def test_described_producers_of_nothing(s: Side) -> None:
         [("txn-nothing", [0]), ("txn-nothing", [0, 1])],
         [("txn-nothing", [])],
         [("", [0])],
-        [("__consumer_offsets", [0, 99]), ("__transaction_state", [99]), ("__cluster_metadata", [0])],
+        [("__consumer_offsets", [99]), ("__transaction_state", [99]), ("__cluster_metadata", [0])],
         [("n" * 300, [0])],
     ]
     for topics in tried:
