@@ -68,6 +68,9 @@ def test_brokers_serve_while_their_ensemble_is_secured(cluster: ZooKeeperCluster
         for broker in cluster.brokers:
             cluster.hand_over(broker)
             make_topic(cluster, f"by-{broker.broker_id}")
+        # Nor in another session, which a broker begins that is refused.
+        ours = {str(broker.broker_id) for broker in cluster.brokers if broker.ours}
+        assert {number: registrations(cluster)[number] for number in ours} == {n: registered[n] for n in ours}
         with pytest.raises(NoAuthError):
             cluster.ask(intrude, user=None)
         traffic.caught_up()
