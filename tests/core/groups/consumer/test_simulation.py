@@ -181,12 +181,12 @@ class Life(ConsumerDriver):
         assert owners.keys() == {(t, p) for t, epochs in group.partition_epochs.items() for p in epochs}
         for member in members:
             assert all(group.partition_epoch(t, p) == member.epoch for t, p in owned(member))
-        assert dict(group.names) == Counter(name for m in members for name in m.names)
-        assert dict(group.regexes) == Counter(m.regex for m in members if m.regex)
-        assert dict(group.assignors) == Counter(m.server_assignor for m in members if m.server_assignor)
+        assert dict(group.asked.names) == Counter(name for m in members for name in m.names)
+        assert dict(group.asked.regexes) == Counter(m.regex for m in members if m.regex)
+        assert dict(group.asked.assignors) == Counter(m.server_assignor for m in members if m.server_assignor)
         assert dict(group.static_members) == {m.instance_id: m.member_id for m in members if m.instance_id}
         assert set(group.target) <= set(group.members)
-        assert set(group.resolved) <= set(group.regexes)
+        assert set(group.resolved) <= set(group.asked.regexes)
 
     def come_to_rest(self) -> None:
         """Let nothing more go wrong, and see that all comes to rest as it should."""

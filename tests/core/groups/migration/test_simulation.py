@@ -240,9 +240,9 @@ class Life(MigrationDriver):
         owners = Counter(partition for m in members for partition in owned(m))
         assert not owners or max(owners.values()) == 1
         assert owners.keys() == {(t, p) for t, epochs in group.partition_epochs.items() for p in epochs}
-        assert group.classic_members == sum(m.uses_classic for m in members)
+        assert group.asked.classic_members == sum(m.uses_classic for m in members)
         names = Counter(n for m in members if m.classic for n in {name for name, _ in m.classic.protocols})
-        assert dict(group.classic_protocols) == names
+        assert dict(group.asked.classic_protocols) == names
         assert set(group.target) <= set(group.members)
         assert all(m.epoch <= group.assignment_epoch <= group.epoch for m in members)
         for client in self.clients:
