@@ -54,9 +54,10 @@ no super user), then plain. The same clients drive both, on the same cores as th
   {heartbeat:g} s; nobody waits for more members (`group.initial.rebalance.delay.ms` and
   `group.consumer.assignment.interval.ms` are 0 for both). The topic has as many partitions as the group has members;
   the time is from the moment when all have begun to join until each holds one partition, none held twice, all in one
-  generation; "CPU" is per member. Each commit is of one partition's offset, for a group of its connection's own, one
-  under way on each. Memory is looked at 5 s after each of the groups has one member, which has its share and has
-  committed an offset; on Apache Kafka, that of the JVM.
+  generation; by the consumer protocol a pause between heartbeats is in it, after which members take what others gave
+  up. "CPU" is per member. Each commit is of one partition's offset, for a group of its connection's own, one under way
+  on each. Memory is looked at 5 s after each of the groups has one member, which has its share and has committed an
+  offset; on Apache Kafka, that of the JVM.
 - Start with many ACLs: they stand in the metadata log; the time is until a user whose rights come from two of them, and
   who logs in by SCRAM, is told of a topic.
 - Clusters: three controllers and three brokers, plaintext, each a process, on the same cores. Failovers: a client does
