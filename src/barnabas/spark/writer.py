@@ -25,6 +25,7 @@ from barnabas.spark.part import Part, RowsWritten
 from barnabas.spark.row_task import DEFAULTS, Failures, RowTask
 
 QUERY_ID: Final = "sql.streaming.queryId"
+SPECULATION: Final = "spark.speculation"
 BATCH_ID: Final = "streaming.sql.batchId"
 """Local properties that Spark sets on the jobs of a micro-batch; the query's id stays the same with its checkpoint."""
 
@@ -41,7 +42,10 @@ class BatchWriter(DataSourceArrowWriter):
         prefix = self.options.transactional_id_prefix
         if prefix is None:
             return write_rows(self.options, iterator)
-        return exactly_once.write(self.options, Part(prefix, self.write_id, _task().partitionId()), iterator)
+        task = _task()
+        twice = task.getLocalProperty(SPECULATION) == "true"  # else a write would leave groups behind for nothing
+        part = Part(prefix, self.write_id, task.partitionId(), execution=self.write_id if twice else None)
+        return exactly_once.write(self.options, part, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make everything visible."""
@@ -57,10 +61,11 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """A streaming write."""
+    """A streaming write. The id goes from the planner to the tasks of one execution of a micro-batch."""
 
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
+        self.execution = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows of a micro-batch."""
@@ -74,7 +79,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 f"this Spark does not tell its tasks which batch they are of ({BATCH_ID}), without which exactlyOnce "
                 "cannot know what was written before: use Spark 4.2, or set exactlyOnce to false"
             )
-        return exactly_once.write(self.options, Part(prefix, query, task.partitionId(), int(batch)), iterator)
+        part = Part(prefix, query, task.partitionId(), int(batch), self.execution)
+        return exactly_once.write(self.options, part, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Make the micro-batch visible."""

@@ -1,0 +1,52 @@
+"""Two attempts of one task with Spark, on executors of two workers: speculation, and an executor that is lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from barnabas.testing.cluster import Cluster
+from barnabas.testing.ports import free_ports
+
+from .processes import APP, StandaloneCluster
+from .sinks import Sink, once
+from .straggling import ROWS
+
+pytestmark = [pytest.mark.spark, pytest.mark.peer]
+TIMEOUT_S: Final = 150
+
+
+@pytest.fixture(scope="module")
+def two_hosts(standalone: StandaloneCluster) -> StandaloneCluster:
+    """Give the cluster with a second worker: Spark speculates on another host only."""
+    standalone.start_worker("127.0.0.2", free_ports(1)[0])
+    return standalone
+
+
+@pytest.mark.parametrize(("late", "lost"), [(1, False), (0, True)], ids=["speculation", "lost executor"])
+def test_what_an_attempt_has_prepared_outlives_a_late_one(
+    two_hosts: StandaloneCluster, late: int, lost: bool, tmp_path: Path
+) -> None:
+    flags = tmp_path / "flags"
+    flags.mkdir()
+    with Cluster(tmp_path / "node") as cluster:
+        sink = Sink.of_user(cluster.admin, tmp_path)
+        target = sink.create(2)
+        job = {
+            "master": two_hosts.url, "settings": {k: v for k, v in APP.items() if not k.startswith("spark.connect")},
+            "late": late, "lost": lost, "flags": str(flags), "checkpoint": str(tmp_path / "checkpoint"),
+            "write": {**sink.options, "topic": target, "exactlyOnce": "true"},
+        }  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.spark.straggling", json.dumps(job)],
+            capture_output=True, text=True, timeout=TIMEOUT_S, env=two_hosts.env, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert {f"written-{1 - late}", "late-is-done"} <= {flag.name for flag in flags.iterdir()}
+        sink.wait_seen(target, 2, once(ROWS))
+        assert sink.seen(target, 2, committed=False) == once(ROWS), "the late attempt has written as well"
