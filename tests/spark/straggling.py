@@ -30,7 +30,7 @@ STRAGGLER: Final = 1
 """The partition whose task is attempted twice."""
 PARTITIONS: Final = 3
 ROWS: Final = 30
-_PATIENCE_S: Final = 25
+_PATIENCE_S: Final = 100
 _SETTINGS: Final = {
     "spark.cores.max": "4",
     "spark.executor.cores": "2",
@@ -118,9 +118,10 @@ def main(job: dict[str, Any]) -> None:
     while query.isActive and query.lastProgress is None:
         time.sleep(0.05)
     query.stop()
-    if (failure := query.exception()) is not None:
-        raise failure
+    failure = query.exception()
     spark.stop()
+    if failure is not None:
+        sys.exit(str(failure)[:3000])  # comes last, after what the JVM has to say
 
 
 if __name__ == "__main__":

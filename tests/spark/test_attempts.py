@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,8 @@ from .sinks import Sink, once
 from .straggling import ROWS
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer]
-TIMEOUT_S: Final = 150
+TIMEOUT_S: Final = 240
+ROOT: Final = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +44,10 @@ def test_what_an_attempt_has_prepared_outlives_a_late_one(
             "late": late, "lost": lost, "flags": str(flags), "checkpoint": str(tmp_path / "checkpoint"),
             "write": {**sink.options, "topic": target, "exactlyOnce": "true"},
         }  # fmt: skip
+        env = two_hosts.env | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
         done = subprocess.run(
             [sys.executable, "-m", "tests.spark.straggling", json.dumps(job)],
-            capture_output=True, text=True, timeout=TIMEOUT_S, env=two_hosts.env, check=False,
+            capture_output=True, text=True, timeout=TIMEOUT_S, env=env, cwd=ROOT, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
         assert {f"written-{1 - late}", "late-is-done"} <= {flag.name for flag in flags.iterdir()}

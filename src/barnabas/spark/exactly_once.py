@@ -97,7 +97,7 @@ def commit(options: WriteOptions, written: Sequence[RowsWritten], batch: int | N
         remedy = (
             "what is committed stays, the rest will not be seen"
             if batch is None
-            else "start the query again: it writes what is missing, and nothing twice"
+            else "start the query, or the write, again: it writes what is missing, and nothing twice"
         )
         raise SourceError(f"{failed[0][1]}. {so_far}; {remedy}") from failed[0][1]
 
@@ -131,7 +131,8 @@ async def _takeover(cluster: Cluster, producer: TransactionalProducer, part: Par
     if newest.offset > part.batch + 1:
         raise SourceError(
             f"{part}: batch {newest.offset - 1} of this query was committed already. The checkpoint is older than what "
-            "was written: use the newest one, or a new one, with which the query starts from its starting offsets"
+            "was written: use the newest one, or a new one, with which the query starts from its starting offsets; a "
+            "write of your own needs a larger txnVersion"
         )
     return newest if newest.offset == part.batch + 1 else None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -31,7 +32,10 @@ BATCH_ID: Final = "streaming.sql.batchId"
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """A batch write. The id goes with the object, from the planner to the tasks and to the commit."""
+    """A batch write. The id goes with the object, from the planner to the tasks and to the commit.
+
+    One that was given a name and a version is a batch like those of a query: run again, it is completed.
+    """
 
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
@@ -43,27 +47,37 @@ class BatchWriter(DataSourceArrowWriter):
         if prefix is None:
             return write_rows(self.options, iterator)
         task = _task()
-        twice = task.getLocalProperty(SPECULATION) == "true"  # else a write would leave groups behind for nothing
-        part = Part(prefix, self.write_id, task.partitionId(), execution=self.write_id if twice else None)
+        part = self._part(prefix, task.partitionId())
+        if part.batch is None and task.getLocalProperty(SPECULATION) != "true":
+            part = replace(part, execution=None)  # its group would be left behind, mostly for nothing
         return exactly_once.write(self.options, part, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make everything visible."""
-        if self.options.transactional_id_prefix is not None:
-            exactly_once.commit(self.options, _written(messages))
+        prefix = self.options.transactional_id_prefix
+        if prefix is not None:
+            exactly_once.commit(self.options, _written(messages), self._part(prefix, 0).batch)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make sure that nothing is ever seen, also of tasks that died without a word."""
         prefix = self.options.transactional_id_prefix
         if prefix is not None:
-            silent = [Part(prefix, self.write_id, n) for n, message in enumerate(messages) if message is None]
+            silent = [self._part(prefix, n) for n, message in enumerate(messages) if message is None]
             exactly_once.abort(self.options, _written(messages), silent)
+
+    def _part(self, prefix: str, number: int) -> Part:
+        run, batch = self.options.write_id or (self.write_id, None)
+        return Part(prefix, run, number, batch, self.write_id)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """A streaming write. The id goes from the planner to the tasks of one execution of a micro-batch."""
 
     def __init__(self, options: WriteOptions) -> None:
+        if options.write_id is not None:
+            raise SourceError(
+                "txnAppId and txnVersion are for batch writes: a query has its checkpoint's id and batches"
+            )
         self.options = options
         self.execution = uuid.uuid4().hex
 
