@@ -148,25 +148,26 @@ def test_a_shard_that_is_given_up_is_forgotten() -> None:
     assert marking.finished() == [(1, ending(B0, who="u", producer_id=8))]
 
 
-def leaders_of(partitions: list[TopicPartition], chance: random.Random, *, calm: bool) -> dict[TopicPartition, int]:
-    return {tp: chance.choice([0, 1, 2] if calm else [NO_LEADER, 0, 1, 2]) for tp in partitions}
+def some_endings(partitions: list[TopicPartition], chance: random.Random) -> dict[int, Ending]:
+    found = {}
+    for number in range(30):
+        some = frozenset(chance.sample(partitions, chance.randint(0, 4)))
+        found[number] = Ending(f"t{number}", Producer(number, 0), bool(number % 2), some, 0, 0, number)
+    return found
 
 
 @pytest.mark.sim
 def test_every_ending_comes_to_its_end(sim_seed: int) -> None:
     chance = random.Random(sim_seed)
     partitions = [TopicPartition("t", n) for n in range(6)]
-    marking, wanted, written = Marking(), {}, set()
+    marking, written, wanted = Marking(), set(), some_endings(partitions, chance)
     asked: dict[int, WriteTxnMarkersRequest] = {}
-    for number in range(30):
-        some = frozenset(chance.sample(partitions, chance.randint(0, 4)))
-        wanted[number] = Ending(f"t{number}", Producer(number, 0), bool(number % 2), some, 0, 0, number)
     left, finished = list(wanted.values()), []
     for turn in range(10_000):
         if left and chance.random() < 0.3:
             marking.begin(chance.randint(0, 3), [left.pop()])
         calm = turn > 500
-        leaders = leaders_of(partitions, chance, calm=calm)
+        leaders = {tp: chance.choice([0, 1, 2] if calm else [NO_LEADER, 0, 1, 2]) for tp in partitions}
         if turn % 10 == 0:
             marking.look_again()
         for broker, request in marking.due(leaders.get).items():
