@@ -12,6 +12,8 @@ from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 
 from barnabas.client.admin import Admin
+from barnabas.client.admin.nodes import FeatureUpdate, UpgradeType
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.admin.transactions import TransactionDescription
 from barnabas.client.cluster import CoordinatorKind
 from barnabas.client.transactional_producer import TransactionalProducer
@@ -21,6 +23,9 @@ from tests.peers.eventually import eventually
 from tests.peers.kafka_cluster import MixedCluster
 
 from .clusters import WAIT_S, mixed
+from .exhausted_epochs import CRASHES, LEVELS, Exhausted
+from .late_produces import Late
+from .raw import same
 from .walks import (
     client,
     in_sync,
@@ -151,3 +156,64 @@ async def test_the_other_kind_takes_over_from_a_coordinator_that_is_killed(clust
 async def placeless(asking: Admin, names: Iterable[str]) -> dict[str, TransactionDescription]:
     """Give the transactions but for who coordinates them."""
     return {name: replace(found, coordinator=0) for name, found in (await transactions(asking, names)).items()}
+
+
+async def test_both_kinds_refuse_late_writes_whoever_coordinates(cluster: MixedCluster) -> None:
+    pairs = [(leader, coordinator) for leader in (REAL, OURS) for coordinator in (REAL, OURS)]
+    topics = {pair: f"late-{pair[0]}-{pair[1]}" for pair in pairs}
+    talks = {}
+    async with new_topic(cluster, "not-late", CROSSED) as asking:
+        places = {topic: {0: (leader, 3 - leader)} for (leader, _), topic in topics.items()}
+        await asking.create_topics([NewTopic(topic, assignments=place) for topic, place in places.items()])
+        for (leader, coordinator), topic in topics.items():
+            await in_sync(asking, topic, places[topic])
+            name = await coordinated_by(asking, coordinator, f"writer-{leader}-{coordinator}")
+            late = Late(asking, coordinator, leader, topic, "not-late", name)
+            await late.ask_for_everything()
+            talks[leader, coordinator] = late.talk
+        await asking.delete_topics(list(places))
+    for talk in talks.values():
+        same(talks[REAL, REAL], talk)
+
+
+async def test_both_kinds_do_the_same_about_the_last_epochs(cluster: MixedCluster) -> None:
+    writer = client(cluster).with_properties(client_id="__admin_client")  # others may not write to internal topics
+    async with new_topic(cluster, "worn-out", CROSSED), Admin(writer) as asking:
+        await coordinated_by(asking, OURS, "any")
+        [log] = await asking.describe_topics([TRANSACTIONS])
+        places = {p.partition_index: tuple(p.replica_nodes) for p in log.partitions}
+        led = {places[n][0]: n for n in places}
+        both = {b: Exhausted(asking, b, led[b], len(places), "worn-out") for b in (REAL, OURS)}
+        for one in both.values():
+            await one.write()
+        for away in (True, False):
+            moved = {n: places[n][::-1] if away and n in led.values() else places[n] for n in places}
+            targets = {TopicPartition(TRANSACTIONS, n): moved[n] for n in led.values()}
+            assert set((await asking.alter_partition_reassignments(targets)).values()) == {None}
+            await in_sync(asking, TRANSACTIONS, moved)
+        for one in both.values():
+            await one.read()
+        try:
+            for level in LEVELS:
+                await set_level(asking, level)
+                for one in both.values():
+                    await one.asked_for(level)
+        finally:
+            await set_level(asking, max(LEVELS))
+    same(both[REAL].talk, both[OURS].talk, *CRASHES)
+    logged = {b: one.logged(cluster.data(b)) for b, one in both.items()}
+    assert logged[OURS] == logged[REAL]
+
+
+async def set_level(asking: Admin, level: int) -> None:
+    """Finalise a level of transaction.version, and wait until both brokers know."""
+    now = (await asking.describe_features(OURS)).finalized.get("transaction.version", 0)
+    kind = UpgradeType.UPGRADE if level > now else UpgradeType.SAFE_DOWNGRADE
+    if level != now:
+        refused = await asking.update_features([FeatureUpdate("transaction.version", level, kind)])
+        assert set(refused.values()) == {None}
+
+    async def levels() -> set[int]:
+        return {(await asking.describe_features(n)).finalized.get("transaction.version", 0) for n in (REAL, OURS)}
+
+    await eventually(levels, {level}, WAIT_S)
