@@ -12,7 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from barnabas.core.forwarding.principal import DefaultPrincipalSerde
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.uuid import Uuid
 from barnabas.net.dev_ca import DevCa

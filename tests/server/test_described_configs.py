@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.server import loggers
 from barnabas.server.authorization import AUDIT_LOGGER

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.config import ConfigError
 from barnabas.server.config_schema import NodeConfigSchema

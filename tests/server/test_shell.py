@@ -17,8 +17,15 @@ from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopi
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.record_batch import Record, encode_batch
+from tests.peers.eventually import eventually
 
 from .frames import LOGIN, OPEN, FramePeer, port_of, several_listeners
 
@@ -27,7 +34,11 @@ TIMEOUT_MS = 10_000
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    settings = several_listeners(socket__request__max__bytes="2000000", sasl__server__max__receive__size="4096")
+    settings = several_listeners(
+        socket__request__max__bytes="2000000",
+        sasl__server__max__receive__size="4096",
+        group__coordinator__append__linger__ms="20",  # so that a client can leave before its offset is committed
+    )
     with Cluster(tmp_path_factory.mktemp("shell"), settings) as found:
         found.create_topic("data")
         yield found
@@ -92,6 +103,45 @@ def test_a_request_waits_for_the_one_before_it(root: FramePeer) -> None:
     assert not answer.responses[0].partitions[0].records
     root.receive(ProduceRequest(), 9)
     assert root.receive(FetchRequest(), 12)[1].responses[0].partitions[0].records
+
+
+def commit(offset: int) -> OffsetCommitRequest:
+    wanted = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    return OffsetCommitRequest(group_id="shell", topics=[OffsetCommitRequestTopic(name="data", partitions=[wanted])])
+
+
+@pytest.fixture
+async def coordinated(root: FramePeer) -> None:
+    """Wait until offsets can be committed."""
+    root.call(FindCoordinatorRequest(coordinator_keys=["shell"]))
+
+    async def committed() -> int:
+        return int(root.call(commit(0), 9).topics[0].partitions[0].error_code)
+
+    await eventually(committed, ErrorCode.NONE)
+
+
+@pytest.mark.usefixtures("coordinated")
+def test_what_comes_behind_a_commit_of_offsets_is_answered_behind_it(root: FramePeer) -> None:
+    kinds: list[tuple[Any, int]] = [(commit(1), 9), (MetadataRequest(topics=[]), 9), (commit(2), 8), (commit(3), 7)]
+    asked = kinds * 10
+    sent = [root.send(request, version) for request, version in asked]
+    answers = [root.receive(request, version) for request, version in asked]
+    assert [correlation for correlation, _ in answers] == sent
+    codes = [a.topics[0].partitions[0].error_code for _, a in answers if isinstance(a, OffsetCommitResponse)]
+    assert codes == [ErrorCode.NONE] * 30
+
+
+@pytest.mark.usefixtures("coordinated")
+def test_a_client_that_leaves_while_its_offset_is_committed_harms_nobody(
+    cluster: Cluster, root: FramePeer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for offset in range(30):
+        with FramePeer(port_of(cluster, LOGIN)) as leaving:
+            assert leaving.login("root").error_code == 0
+            leaving.send(commit(offset), 9)
+    assert root.call(commit(99), 9).topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_a_fetch_that_begins_to_wait_as_a_record_is_written_gets_it(cluster: Cluster, root: FramePeer) -> None:

@@ -26,10 +26,10 @@ def patched(data: memoryview, at: int, layout: str, value: int) -> memoryview:
     return data
 
 
-def refusal(data: memoryview, **config: str) -> ErrorCode:
+def refusal(data: memoryview, *, origin: AppendOrigin = AppendOrigin.CLIENT, **config: str) -> ErrorCode:
     named = {key.replace("_", "."): value for key, value in config.items()}
     with pytest.raises(ApiError) as refused:
-        validate(data, log_config(named), AppendOrigin.CLIENT, NOW_MS, "t-0")
+        validate(data, log_config(named), origin, NOW_MS, "t-0")
     return refused.value.code
 
 
@@ -147,6 +147,18 @@ def test_batches_are_stored_in_the_topics_codec(codec: Compression, wanted: str)
     assert check_crc(valid.data, 0, valid.header)
     assert list(decode_batch(valid.data)) == before
     assert (valid.header.producer_id, valid.header.producer_epoch, valid.header.base_sequence) == (3, 1, 9)
+
+
+def test_a_coordinators_batch_is_taken_as_made_unless_the_topic_wants_it_changed() -> None:
+    made = batch(b"a", b"b")
+    assert bytes(check(made, origin=AppendOrigin.COORDINATOR).data) == bytes(made)
+    assert refusal(batch(b"x" * 500), origin=AppendOrigin.COORDINATOR, max_message_bytes="400") is (
+        ErrorCode.MESSAGE_TOO_LARGE
+    )
+    compressed = check(batch(b"a", b"b"), origin=AppendOrigin.COORDINATOR, compression_type="zstd")
+    assert compressed.header.compression is Compression.ZSTD
+    stamped = check(batch(b"a"), origin=AppendOrigin.COORDINATOR, message_timestamp_type="LogAppendTime")
+    assert stamped.header.timestamp_type is TimestampType.LOG_APPEND_TIME
 
 
 def test_markers_are_not_compressed() -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from barnabas.storage.log import Log
 from barnabas.storage.log_validator import AppendOrigin
-from barnabas.storage.producer_state import LATE_TRANSACTION_BUFFER_MS
+from barnabas.storage.memory_fs import MemoryFileSystem
+from barnabas.storage.producer_state import LATE_TRANSACTION_BUFFER_MS, end_txn_marker
+from barnabas.storage.transaction_index import AbortedTxn, TransactionIndex
+from barnabas.wire.compression import Compression
 from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.record_batch import Record, encode_batch
+from tests.core.work import lines_run
 from tests.storage.logs import Bench, batch, marker
 
 SMALL = {"segment.bytes": "200"}
@@ -203,3 +210,39 @@ def test_only_the_oldest_open_transaction_can_be_late() -> None:
     assert log.producers.has_late_transaction(late_ms + 1, 1_000)
     end(log, 1, commit=True)
     assert not log.producers.has_late_transaction(late_ms + 1, 1_000)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("epoch", [0, 7, 2**31 - 1, -1])
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
+def test_a_marker_says_the_same_however_it_is_written(commit: bool, epoch: int, compression: Compression) -> None:
+    value = b"\0\0" + epoch.to_bytes(4, "big", signed=True)
+    record = Record(0, 1_700_000_000_123, bytes([0, 0, 0, commit]), value)
+    written = encode_batch(
+        [record], compression=compression, producer_id=7, producer_epoch=3, transactional=True, control=True
+    )
+    assert end_txn_marker(written) == (commit, epoch, 1_700_000_000_123)
+    assert end_txn_marker(memoryview(written)) == (commit, epoch, 1_700_000_000_123)
+
+
+def test_what_is_as_long_as_a_marker_and_another_control_record_is_none() -> None:
+    for key in (b"\0\0\0\2", b"\0\0\1\1"):
+        other = encode_batch([Record(0, 1, key, bytes(6))], producer_id=7, producer_epoch=3, control=True)
+        assert len(other) == len(marker(7, 3, commit=True))
+        assert end_txn_marker(other) is None
+
+
+def test_a_fetch_looks_at_the_aborted_transactions_that_it_touches_and_no_others() -> None:
+    work = []
+    for count in (100, 10_000):
+        index = TransactionIndex(MemoryFileSystem(lambda: 0), Path("/00000000000000000000.txnindex"))
+        for n in range(count):
+            index.append(AbortedTxn(n % 7, n * 10, n * 10 + 9, n * 10 + 10))
+        begin = count * 5 + 3  # within a transaction
+        found, done = index.collect(begin, begin + 20)
+        assert [txn.first_offset for txn in found] == [begin - 3, begin + 7, begin + 17]
+        assert done
+        assert index.collect(count * 10, count * 10 + 5) == ([], False)
+        assert index.collect(count * 10 - 1, count * 10 + 5) == ([index.entries[-1]], False)
+        work.append(lines_run(lambda i=index, at=begin: i.collect(at, at + 20)))  # type: ignore[misc]
+    assert work[0] == work[1]

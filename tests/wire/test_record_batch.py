@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import tracemalloc
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.wire.batch_writer import BatchBuilder
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.record_batch import (
     BATCH_HEADER_SIZE,
@@ -58,6 +60,18 @@ def test_records_survive(records: list[Record], codec: Compression, base: int) -
     assert header.max_timestamp == max(r.timestamp for r in records)
     decoded = [r._replace(headers=list(r.headers)) for r in decode_batch(batch)]
     assert decoded == [r._replace(offset=base + i) for i, r in enumerate(records)]
+
+
+@settings(max_examples=80, deadline=None, database=None)
+@given(ANY_RECORDS, st.sampled_from(Compression), st.booleans())
+def test_a_batch_that_grew_is_the_one_made_at_once(records: list[Record], codec: Compression, owned: bool) -> None:
+    producer: Any = {"producer_id": 7, "producer_epoch": 2, "transactional": True} if owned else {}
+    grown = BatchBuilder()
+    for record in records:
+        grown.add(record.timestamp, record.key, record.value)
+    assert grown.count == len(records)
+    plain = [record._replace(headers=()) for record in records]
+    assert grown.batch(compression=codec, **producer) == encode_batch(plain, compression=codec, **producer)
 
 
 def test_columns_are_those_of_all_batches_but_control() -> None:

@@ -12,8 +12,9 @@ import pytest
 from barnabas.client.admin import Admin
 from barnabas.client.admin.topics import NewTopic
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType, config_record
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.quotas import CLIENT_ID, USER, entity_of, quota_record
+from barnabas.core.metadata.runs import replay
 from barnabas.core.metadata.scram import ScramCredential, ScramMechanism, credential_record
 from barnabas.core.metadata.tokens import DelegationToken, token_record
 from barnabas.core.replicated import Decision, VersionedRecord

@@ -17,7 +17,8 @@ from barnabas.client.admin.topics import NewTopic
 from barnabas.client.admin.users import ScramDeletion, ScramUpsertion
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
 from barnabas.core.metadata.delta import difference
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.metadata.scram import ScramMechanism
 from barnabas.core.zookeeper.paths import ROOT
 from barnabas.core.zookeeper.znodes import acls as acl_znodes

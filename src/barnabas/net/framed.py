@@ -8,6 +8,7 @@ further frame is delivered. Nothing here knows what a frame means.
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, cast
@@ -15,6 +16,7 @@ from typing import Final, Protocol, cast
 from barnabas.net.outgoing import Outgoing, Part, PlainOutgoing, TlsOutgoing
 from barnabas.wire.errors import ProtocolError
 
+_LENGTH: Final = struct.Struct(">i")
 INITIAL_BUFFER_BYTES: Final = 8 * 1024
 READ_AHEAD_BYTES: Final = 256 * 1024
 """How much a held connection may receive before its socket is no longer read."""
@@ -178,7 +180,7 @@ class FramedConnection(asyncio.BufferedProtocol):
     def release(self) -> None:
         """Take one hold back; frames that came meanwhile are delivered in a later turn of the loop."""
         self._holds -= 1
-        if not self._holds and not self._closing:
+        if not self._holds and not self._closing and (self._end > self._start or not self._reading):
             self._loop.call_soon(self._continue)
 
     def send(self, parts: Sequence[Part]) -> bool:
@@ -235,7 +237,7 @@ class FramedConnection(asyncio.BufferedProtocol):
         self._delivering = True
         try:
             while self._end - self._start >= 4 and not (self._holds or self._outgoing.waiting or self._closing):
-                size = int.from_bytes(self._view[self._start : self._start + 4], "big", signed=True)
+                (size,) = _LENGTH.unpack_from(self._view, self._start)
                 if size < 0 or size > self._receiver.max_frame_bytes():
                     raise ProtocolError(
                         f"frame of {size} bytes; at most {self._receiver.max_frame_bytes()} are taken here"

@@ -73,7 +73,7 @@ class Outgoing:
 
     def send(self, parts: Sequence[Part]) -> None:
         """Send, after what is left."""
-        self._parts.extend(part for part in parts if len(part))
+        self._parts.extend([part for part in parts if len(part)])
         if not self.waiting:
             self._flush()
 
@@ -124,6 +124,22 @@ class PlainOutgoing(Outgoing):
         self._fd = fd
         self._socket: socket.socket | None = None
         self._warm_to = -1
+
+    def send(self, parts: Sequence[Part]) -> None:
+        """Send, after what is left; most answers are one piece, which the socket takes whole."""
+        if len(parts) == 1 and not self.waiting and isinstance(parts[0], bytes):
+            answer = parts[0]
+            try:
+                sent = os.write(self._fd, answer) if answer else 0
+            except BlockingIOError:
+                sent = 0
+            except OSError as e:
+                self._failed(f"cannot send: {e}")
+                return
+            if sent == len(answer):
+                return
+            parts = [memoryview(answer)[sent:]]
+        super().send(parts)
 
     def close(self) -> None:
         """Forget what is left, and the socket."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ from barnabas.server.replication.replica_manager import ReplicaManager
 from barnabas.server.telemetry.client_metrics_manager import ClientMetricsManager
 from barnabas.server.telemetry.exporters import load_exporters
 from barnabas.server.telemetry.metrics import publish_client_metrics
-from barnabas.server.transactions.adding import add_for_brokers
+from barnabas.server.transactions.adding import OwnCoordinator
 from barnabas.server.transactions.marker_sender import MarkerSender
 from barnabas.server.transactions.marker_writing import write_markers
 from barnabas.server.transactions.metrics import publish_transaction_metrics
@@ -108,7 +108,9 @@ class Broker:
             new_sender=lambda finished: MarkerSender(self._have_marked, self._leader_of, finished),
             settings=LogSettings(load_buffer_bytes=config["transaction.state.log.load.buffer.size"]),
         )
-        self._verifier = TransactionVerifier(self._have_added, self._transaction_coordinator, node.metrics.registry)
+        self._verifier = TransactionVerifier(
+            self._have_added, self._transaction_coordinator, node.metrics.registry, own=OwnCoordinator(node)
+        )
         self.replicas.verification.verifier = self._verifier
         self.lifecycle: Lifecycle = node.mode.lifecycle(self)
         self.router = node.mode.broker_router()
@@ -215,15 +217,14 @@ class Broker:
         key = "transaction.state.log.num.partitions"
         return len(topic.partitions) if topic is not None else int(self._node.config[key])
 
-    async def _have_marked(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    def _have_marked(
+        self, broker_id: int, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]:
         if broker_id == self._node.config.node_id:
-            return await write_markers(request, self._node)
-        response: WriteTxnMarkersResponse = await self._channels.call(broker_id, request)
-        return response
+            return write_markers(request, self._node)
+        return self._channels.call(broker_id, request)
 
     async def _have_added(self, broker_id: int, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-        if broker_id == self._node.config.node_id:
-            return await add_for_brokers(request, request.MAX_VERSION, self._node)
         response: AddPartitionsToTxnResponse = await self._channels.call(broker_id, request)
         return response
 

@@ -17,9 +17,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 import structlog
 
 from barnabas.core.metadata.activation import activate, default_bootstrap, effective
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.loader import CommittedBatch
 from barnabas.core.metadata.registrations import register_controller
+from barnabas.core.metadata.runs import replay
 from barnabas.core.raft.ready import BatchTooLargeError, LeaderAndEpoch, Leadership, NotLeaderError
 from barnabas.core.replicated import Decision, Replicated, VersionedRecord
 from barnabas.model.ports import Clock

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.wire.records.access_control_entry_record import AccessControlEntryRecord
 from barnabas.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord

@@ -27,6 +27,11 @@ class ProducerIds:
         await self.provide()
         return self.take()
 
+    @property
+    def at_hand(self) -> bool:
+        """Say whether there is an id to take."""
+        return self._next < self._end
+
     async def provide(self) -> None:
         """See that there is an id to take; COORDINATOR_LOAD_IN_PROGRESS while no block can be had."""
         async with self._refill:

@@ -67,7 +67,8 @@ class OffsetIndex:
 
     @property
     def is_full(self) -> bool:
-        return len(self.offsets) >= self.max_entries
+        offsets = self._offsets
+        return len(self.load() if offsets is None else offsets) >= self.max_entries
 
     @property
     def last_offset(self) -> int:
@@ -189,7 +190,8 @@ class TimeIndex:
     @property
     def is_full(self) -> bool:
         # One entry is kept back for the one that rolling adds.
-        return len(self.timestamps) >= self.max_entries - 1
+        timestamps = self._timestamps
+        return len(self.load() if timestamps is None else timestamps) >= self.max_entries - 1
 
     @property
     def last(self) -> tuple[int, int]:

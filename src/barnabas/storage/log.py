@@ -132,7 +132,7 @@ class Log(LogFiles):
             assign(data, 0, first, leader_epoch)
             if leader_epoch != self.leader_epochs.latest_epoch:
                 self.leader_epochs.assign(leader_epoch, first)
-            segment.append(data, (BatchSpan(last, header.max_timestamp, size),))
+            segment.append_one(data, last, header.max_timestamp)
             self.log_end_offset = last + 1
             if header.producer_id >= 0:
                 if marker is not None:

@@ -1,9 +1,9 @@
 """What a leader checks of a batch before it is written, and what it changes in it.
 
 Checks look at the header, and at records only where a setting asks for it: keys in compacted topics, timestamps
-when a lower bound is set, batches of few records (as a wrong count is cheap to see there). The records of a
-coordinator, which this node has just made, are not looked at. Changes are made in place in the request's buffer;
-only compressing anew makes a new one.
+when a lower bound is set, batches of few records (as a wrong count is cheap to see there). A coordinator's batch, which
+this node has just made, is taken as it is unless the topic wants it changed. Changes are made in place in the request's
+buffer; only compressing anew makes a new one.
 """
 
 from __future__ import annotations
@@ -80,6 +80,9 @@ def validate(records: memoryview, config: LogConfig, origin: AppendOrigin, now_m
 
     records: a writable buffer of one v2 batch; bytes after it that are not a whole batch are ignored, as in Kafka.
     """
+    made_here = origin is AppendOrigin.COORDINATOR
+    if made_here and len(records) <= config.max_message_bytes and _takes_as_made(config):
+        return ValidBatch(read_header(records), records, -1)
     header = _header(records, partition)
     size = header.batch_length + 12
     if origin is AppendOrigin.CLIENT and header.base_offset:
@@ -92,7 +95,7 @@ def validate(records: memoryview, config: LogConfig, origin: AppendOrigin, now_m
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a batch of {size} bytes for {partition} is larger than max.message.bytes={config.max_message_bytes}",
         )
-    if not check_crc(records, 0, header):
+    if not made_here and not check_crc(records, 0, header):
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"the CRC of a batch for {partition} is not {header.crc}")
     if len(records) != size:
         _refuse_second_batch(records, size, partition)
@@ -108,6 +111,11 @@ def validate(records: memoryview, config: LogConfig, origin: AppendOrigin, now_m
     if codec is not None and codec != header.attributes & 7 and not (header.attributes & CONTROL_BIT):
         return _recompressed(header, records, config, now_ms, partition)
     return _stamped(header, records, config, now_ms)
+
+
+def _takes_as_made(config: LogConfig) -> bool:
+    anew = config.compression is not None or config.log_append_time
+    return not anew and config.timestamp_before_max_ms == _UNBOUNDED
 
 
 def _header(records: memoryview, partition: str) -> BatchHeader:

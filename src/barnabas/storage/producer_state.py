@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import Final, NamedTuple
 
 from barnabas.storage.producer_verification import Verifications
@@ -21,6 +22,11 @@ BATCHES_REMEMBERED: Final = 5
 """A client has at most five requests in flight, so a retry is one of the last five batches."""
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60_000
 _MAX_SEQUENCE: Final = 2**31 - 1
+_MARKER: Final = Struct(">21x h 4x q 26x 8s B B 2x i B")
+"""A batch of one uncompressed marker, as all brokers write it: its attributes, base timestamp and record."""
+_MARKER_SIZE: Final = _MARKER.size
+_MARKER_HEAD: Final = b"\x20\0\0\0\x08\0\0\0"
+"""Of a record: 16 bytes, no deltas, and a key of 4 bytes: the version, and one of the two bytes of the type."""
 
 
 class BatchMetadata(NamedTuple):
@@ -116,6 +122,10 @@ def last_sequence_of(base_sequence: int, last_offset_delta: int) -> int:
 
 def end_txn_marker(batch: bytes | memoryview) -> EndTxnMarker | None:
     """Give the marker in a control batch; None when cleaning has emptied it or it is of another kind."""
+    if len(batch) == _MARKER_SIZE:
+        attributes, timestamp, head, kind, value_size, epoch, headers = _MARKER.unpack_from(batch)
+        if head == _MARKER_HEAD and not attributes & 0xF and kind < 2 and value_size == 12 and not headers:
+            return EndTxnMarker(kind == 1, epoch, timestamp)
     for record in decode_batch(batch):
         key, value = record.key, record.value
         if key is None or len(key) < 4 or key[2:4] not in (b"\x00\x00", b"\x00\x01"):
@@ -153,10 +163,12 @@ class ProducerState:
     def first_unstable_offset(self) -> int | None:
         """Give the first offset that belongs to an open, or ended but not yet replicated transaction."""
         ongoing, unreplicated = self.ongoing_txns, self.unreplicated_txns
-        if not ongoing and not unreplicated:
-            return None
+        oldest = next(iter(ongoing), None)
+        if not unreplicated:
+            return oldest
         # Transactions end in any order, so those that have ended are not in the order of their first offsets.
-        return min([*list(ongoing)[:1], *unreplicated])
+        ended = min(unreplicated)
+        return ended if oldest is None else min(oldest, ended)
 
     def has_late_transaction(self, now_ms: int, longest_ms: int) -> bool:
         """Say whether the oldest open transaction should have ended long ago: its coordinator may have lost it.

@@ -98,13 +98,20 @@ class Segment:
         """Write batches at the end, in one call to the disk. On OSError nothing counts as written."""
         position = self.size
         self.file.pwrite(data, position)
-        for span in spans:
-            self._note(span, position)
-            position += span.size
+        for last_offset, timestamp, size in spans:
+            self._note(last_offset, timestamp, size, position)
+            position += size
         self.size = position
 
-    def _note(self, span: BatchSpan, position: int) -> None:
-        last_offset, timestamp, size = span
+    def append_one(self, data: Buffer, last_offset: int, max_timestamp: int) -> None:
+        """The same for one batch, which most appends are."""
+        position = self.size
+        self.file.pwrite(data, position)
+        size = len(data)
+        self._note(last_offset, max_timestamp, size, position)
+        self.size = position + size
+
+    def _note(self, last_offset: int, timestamp: int, size: int, position: int) -> None:
         max_timestamp = self._max_timestamp or self.max_timestamp_and_offset
         if timestamp > max_timestamp[0]:
             self._max_timestamp = max_timestamp = (timestamp, last_offset)
@@ -127,8 +134,12 @@ class Segment:
         size = self.size
         if size > config.segment_bytes - incoming or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
-        if size and self.age_ms(now_ms, max_timestamp) > config.max_segment_ms - self.jitter_ms:
-            return True
+        if size:
+            # Every append asks; what `age_ms` finds out is known of a segment that is written to.
+            first = self._first_timestamp
+            age = max_timestamp - first if first is not None and first >= 0 else self.age_ms(now_ms, max_timestamp)
+            if age > config.max_segment_ms - self.jitter_ms:
+                return True
         return self.index.is_full or self.time_index.is_full
 
     def age_ms(self, now_ms: int, max_timestamp: int) -> int:

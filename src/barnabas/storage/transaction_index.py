@@ -7,12 +7,15 @@ It exists only once there is an entry.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from barnabas.storage.fs import FileSystem
 
 _ENTRY: Final = struct.Struct(">hqqqq")
+_LAST_OFFSET: Final = attrgetter("last_offset")
 
 
 class AbortedTxn(NamedTuple):
@@ -63,10 +66,14 @@ class TransactionIndex:
         entries.append(txn)
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTxn], bool]:
-        """Give the transactions that touch [fetch_offset, upper_bound), and whether later segments need no look."""
-        found = []
-        for txn in self.entries:
-            if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound:
+        """Give the transactions that touch [fetch_offset, upper_bound), and whether later segments need no look.
+
+        Costs in proportion to them: entries that end before the offset are not looked at.
+        """
+        entries, found = self.entries, []
+        for at in range(bisect_left(entries, fetch_offset, key=_LAST_OFFSET), len(entries)):
+            txn = entries[at]
+            if txn.first_offset < upper_bound:
                 found.append(txn)
             if txn.last_stable_offset >= upper_bound:
                 return found, True

@@ -25,7 +25,7 @@ from barnabas.net.dev_ca import write_private
 from barnabas.server.dev_node import SUPER_USER
 from barnabas.server.network.conduct import SessionConduct
 from barnabas.server.network.sessions import Session, expire, sessions
-from barnabas.server.router import Router
+from barnabas.server.router import Promised, Router
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.ports import free_ports
 from barnabas.testing.session_events import Kind, SeenConnection, SessionEvent, connections, count
@@ -34,7 +34,7 @@ from barnabas.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from barnabas.server.context import ClientConnection, RequestContext
-    from barnabas.server.network.authentication import SessionLimit
+    from barnabas.server.network.session_limit import SessionLimit
     from barnabas.wire.primitives import Records
 
 PROTOCOLS: Final = ("SASL_SSL", "SASL_PLAINTEXT")
@@ -291,21 +291,25 @@ class _WatchedRouter(Router):
 
     def route(
         self, ctx: RequestContext, frame: memoryview, body_at: int
-    ) -> Coroutine[Any, Any, list[Records]] | list[Records]:
+    ) -> Coroutine[Any, Any, list[Records]] | Promised | list[Records]:
         if ctx.row.key is not ApiKey.API_VERSIONS:
             self._watch.served(ctx.connection)
         answer = self._inner.route(ctx, frame, body_at)
         if self._watch.answer_ms and ctx.row.key in _SLOWED:
             self._slowed += 1
             if self._slowed % self._watch.every == 0:
-                return self._late(answer, self._watch.answer_ms)
+                return self._late(ctx, answer, self._watch.answer_ms)
         return answer
 
     def encode(self, ctx: RequestContext, answer: Any) -> list[Records]:
         return self._inner.encode(ctx, answer)
 
-    @staticmethod
-    async def _late(answer: Coroutine[Any, Any, list[Records]] | list[Records], wait_ms: int) -> list[Records]:
+    async def _late(
+        self, ctx: RequestContext, answer: Coroutine[Any, Any, list[Records]] | Promised | list[Records], wait_ms: int
+    ) -> list[Records]:
+        if isinstance(answer, Promised):
+            await asyncio.wait([answer.answer])
+            answer = self._inner.kept(ctx, answer)
         parts = answer if isinstance(answer, list) else await answer
         await asyncio.sleep(wait_ms / 1000)
         return parts

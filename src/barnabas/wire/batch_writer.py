@@ -97,6 +97,56 @@ def encode_batch(
     return _sealed(header, body)
 
 
+class BatchBuilder:
+    """A batch that grows record by record, in one buffer: offsets from 0 on, no headers. What a node itself writes."""
+
+    __slots__ = ("_base_timestamp", "_data", "_max_timestamp", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._data = bytearray(BATCH_HEADER_SIZE)
+        self._base_timestamp = self._max_timestamp = NO_TIMESTAMP
+
+    def add(self, timestamp: int, key: bytes | None, value: bytes | None) -> None:
+        """Add a record."""
+        if self.count:
+            head = b"\0" + zigzag(timestamp - self._base_timestamp) + zigzag(self.count)
+            self._max_timestamp = max(self._max_timestamp, timestamp)
+        else:
+            head = b"\0\0\0"
+            self._base_timestamp = self._max_timestamp = timestamp
+        record = b"".join((
+            head,
+            b"\1" if key is None else zigzag(len(key)), key or b"",
+            b"\1" if value is None else zigzag(len(value)), value or b"",
+            b"\0",
+        ))  # fmt: skip
+        self._data += zigzag(len(record))
+        self._data += record
+        self.count += 1
+
+    def batch(
+        self,
+        *,
+        compression: Compression = Compression.NONE,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        transactional: bool = False,
+    ) -> bytearray:
+        """Give the batch; nothing may be added afterwards."""
+        data = self._data
+        if compression is not Compression.NONE:
+            data[BATCH_HEADER_SIZE:] = compress(compression, bytes(data[BATCH_HEADER_SIZE:]))
+        HEADER.pack_into(
+            data, 0,
+            0, len(data) - LOG_OVERHEAD, NO_PARTITION_LEADER_EPOCH, CURRENT_MAGIC, 0,
+            compression | (TRANSACTIONAL if transactional else 0), self.count - 1,
+            self._base_timestamp, self._max_timestamp, producer_id, producer_epoch, NO_SEQUENCE, self.count,
+        )  # fmt: skip
+        _CRC.pack_into(data, CRC_AT, crc32c(memoryview(data)[CHECKED_FROM:]))
+        return data
+
+
 def batch_of_body(
     body: bytes | memoryview,
     record_count: int,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.wire.errors import ProtocolError
-from barnabas.wire.message import Message, decode, encode
-from barnabas.wire.primitives import Buffer
+from barnabas.wire.message import Message, decode, encode_into
+from barnabas.wire.primitives import Buffer, Records
 from barnabas.wire.record_rows import GROUP_KEYS, GROUP_VALUES, TRANSACTION_KEYS, TRANSACTION_VALUES
 
 _INT16: Final = struct.Struct(">h")
@@ -17,8 +17,7 @@ _KEY_VERSION: Final = 0
 """Of the body of a key: Kafka changes the record type instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorRecord:
+class CoordinatorRecord(NamedTuple):
     """A record and its versions. value: None deletes the key (a tombstone)."""
 
     key: Message
@@ -36,12 +35,18 @@ class UnknownRecord:
 
 def encode_coordinator_key(key: Message) -> bytes:
     """Give the key's bytes: its record type, then its fields."""
-    return _INT16.pack(key.API_KEY) + encode(key, _KEY_VERSION)
+    return _prefixed(key.API_KEY, key, _KEY_VERSION)
 
 
 def encode_coordinator_value(value: Message, version: int) -> bytes:
     """Give the value's bytes: its version, then its fields."""
-    return _INT16.pack(version) + encode(value, version)
+    return _prefixed(version, value, version)
+
+
+def encode_coordinator_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+    """Give the key's bytes and the value's, None for a tombstone."""
+    key, value, version = record
+    return encode_coordinator_key(key), None if value is None else encode_coordinator_value(value, version)
 
 
 def decode_group_record(key: Buffer, value: Buffer | None) -> CoordinatorRecord | UnknownRecord:
@@ -69,6 +74,12 @@ def _decode(
     if not value_class.MIN_VERSION <= version <= value_class.MAX_VERSION:
         return UnknownRecord(record_type, version)
     return CoordinatorRecord(decoded_key, decode(value_class, version, value, _INT16.size), version)
+
+
+def _prefixed(number: int, body: Message, version: int) -> bytes:
+    parts: list[Records] = [_INT16.pack(number)]
+    encode_into(body, version, parts)
+    return b"".join(parts)  # type: ignore[arg-type]  # keys and values hold no records
 
 
 def _first_int16(data: Buffer, what: str) -> int:

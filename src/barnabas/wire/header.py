@@ -20,6 +20,7 @@ __all__ = [
     "encode_request_header",
     "encode_response_header",
     "request_header_version",
+    "response_header",
     "response_header_version",
 ]
 
@@ -90,7 +91,12 @@ def encode_request_header(header: RequestHeader, parts: list[Records]) -> None:
 
 def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
     """Give the header of the response to a request of that version."""
-    if response_header_version(api_key, version):
+    return response_header(_row(api_key), version, correlation_id)
+
+
+def response_header(row: ApiRow, version: int, correlation_id: int) -> bytes:
+    """The same by the API's row."""
+    if row.response_header_version(version):
         return _CORRELATION_ID_AND_NO_TAGS.pack(correlation_id)
     return _CORRELATION_ID.pack(correlation_id)
 

@@ -50,6 +50,8 @@ MAX_STRING_BYTES: Final = 0x7FFF
 
 def uvarint(value: int) -> bytes:
     """Give the unsigned varint of a non-negative number below 2^64."""
+    if 0 <= value < 0x80:
+        return _ONE_BYTE[value]
     if value < 0:
         raise ProtocolError(f"a varint cannot hold {value}")
     out = bytearray()

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from barnabas.core.metadata.config_changes import EffectiveConfig
 from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType, ConfigsImage
-from barnabas.core.metadata.image import MetadataImage, replay, replay_one
+from barnabas.core.metadata.image import MetadataImage, replay_one
+from barnabas.core.metadata.runs import replay
 from barnabas.core.metadata.topic_changes import TopicPlans
 from barnabas.core.metadata.topics import PartitionRegistration
 from barnabas.core.replicated import VersionedRecord

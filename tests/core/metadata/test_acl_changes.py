@@ -10,8 +10,9 @@ from immutables import Map
 
 from barnabas.core.metadata.acl_changes import RULES_A_STEP, AclSearch, create_acls, delete_acls, matches
 from barnabas.core.metadata.acls import AclsImage
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.limits import MAX_RECORDS_PER_REQUEST
+from barnabas.core.metadata.runs import replay
 from barnabas.model.acl import (
     AclBinding,
     AclBindingFilter,

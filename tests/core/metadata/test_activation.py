@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from barnabas.core.metadata.activation import activate, default_bootstrap, effective
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.features import LATEST_METADATA_VERSION
 from barnabas.wire.records.feature_level_record import FeatureLevelRecord

@@ -12,15 +12,8 @@ from hypothesis import given, settings
 
 from barnabas.core import metadata
 from barnabas.core.metadata.features import UnsupportedFeatureError
-from barnabas.core.metadata.image import (
-    TOPICS,
-    WHOLE,
-    MetadataImage,
-    known_records,
-    replay,
-    replay_one,
-    snapshot_records,
-)
+from barnabas.core.metadata.image import TOPICS, WHOLE, MetadataImage, known_records, replay_one, snapshot_records
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import ReplayError, UnknownRecordError, VersionedRecord, replayed_by
 from barnabas.wire import records as record_package
 from barnabas.wire.records.access_control_entry_record import AccessControlEntryRecord

@@ -12,10 +12,11 @@ from barnabas.core.metadata.configs import ConfigsImage
 from barnabas.core.metadata.directories import reserved
 from barnabas.core.metadata.elections import balance_leaders, elect_unclean
 from barnabas.core.metadata.heartbeats import BrokerHeartbeats
-from barnabas.core.metadata.image import MetadataImage, replay, replay_one
+from barnabas.core.metadata.image import MetadataImage, replay_one
 from barnabas.core.metadata.partition import NO_LEADER, PartitionRegistration
 from barnabas.core.metadata.partition_index import PartitionIndex, PlaceId
 from barnabas.core.metadata.registrations import fence_stale_broker, process_heartbeat, unregister_broker
+from barnabas.core.metadata.runs import replay
 from barnabas.core.metadata.topics import TopicsImage
 from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.model.uuid import Uuid

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.quota_changes import Alteration, alter_client_quotas
 from barnabas.core.metadata.quotas import ClientQuotasImage, entity_of
+from barnabas.core.metadata.runs import replay
 from barnabas.wire.errors import ErrorCode
 
 ALICE = (("user", "alice"),)

@@ -7,8 +7,9 @@ from hashlib import pbkdf2_hmac
 
 import pytest
 
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.levels import Levels
+from barnabas.core.metadata.runs import replay
 from barnabas.core.metadata.scram import ScramImage, ScramMechanism
 from barnabas.core.metadata.scram_changes import alter_credentials, from_salted_password
 from barnabas.wire.errors import ErrorCode

@@ -9,6 +9,7 @@ from barnabas.core.coordinators.shard import At, Shard
 from barnabas.core.coordinators.step import Now, Producer, Step
 from barnabas.core.transactions import records
 from barnabas.core.transactions.config import TransactionConfig
+from barnabas.core.transactions.ending import Ending, ending_of
 from barnabas.core.transactions.image import TransactionImage
 from barnabas.core.transactions.metadata import TransactionMetadata
 from barnabas.core.transactions.shard import TransactionShard
@@ -155,7 +156,12 @@ class Driver:
         response: EndTxnResponse = self.carry(self.shard.end_txn(request, version, self.now))
         return response
 
+    def endings(self) -> list[Ending]:
+        """Give the transactions whose outcome is decided, by name."""
+        image = self.shard.image
+        return [ending_of(image.transactions[name], at, self.epoch) for name, at in sorted(image.ending.items())]
+
     def complete(self) -> None:
         """Let all markers be written."""
-        for ending in self.shard.preparing(self.shard.image):
+        for ending in self.endings():
             self.carry(self.shard.marked(ending, self.now))

@@ -110,7 +110,7 @@ def test_a_transaction_of_an_old_client(level: int, commit: bool) -> None:
     driver.now_ms = 40
     response = driver.end(producer, commit=commit, version=4)
     assert (response.error_code, response.producer_id, response.producer_epoch) == (E.NONE, -1, -1)
-    (ending,) = driver.shard.preparing(driver.shard.image)
+    (ending,) = driver.endings()
     assert ending.producer == producer
     assert (ending.commit, ending.partitions, ending.transaction_version) == (commit, frozenset({T0, T1}), 0)
     assert ending.coordinator_epoch == driver.epoch
@@ -129,7 +129,7 @@ def test_a_transaction_of_a_new_client_bumps_the_epoch(commit: bool) -> None:
     driver.add(producer, T0)
     response = driver.end(producer, commit=commit)
     assert (response.error_code, response.producer_id, response.producer_epoch) == (E.NONE, 1000, 1)
-    (ending,) = driver.shard.preparing(driver.shard.image)
+    (ending,) = driver.endings()
     assert (ending.producer, ending.transaction_version) == (Producer(1000, 1), 2)
     assert driver.end(producer, commit=commit).error_code == E.CONCURRENT_TRANSACTIONS
     driver.complete()
@@ -147,7 +147,7 @@ def test_exhausted_epochs_end_in_a_new_producer_id() -> None:
     driver.add(Producer(5, LAST), T0)
     response = driver.end(Producer(5, LAST), commit=True)
     assert (response.producer_id, response.producer_epoch) == (1000, 0)
-    (ending,) = driver.shard.preparing(driver.shard.image)
+    (ending,) = driver.endings()
     assert ending.producer == (5, LAST + 1)
     # The client knows the new producer id before it is in force.
     assert driver.add(Producer(1000, 0), T0) == E.CONCURRENT_TRANSACTIONS
@@ -176,7 +176,7 @@ def test_an_abort_without_partitions_begins_now() -> None:
     driver.now_ms = 70
     driver.end(producer, commit=False)
     assert driver.metadata().started_ms == WALL_START_MS + 70
-    (ending,) = driver.shard.preparing(driver.shard.image)
+    (ending,) = driver.endings()
     assert ending.partitions == frozenset()
     driver.complete()
     assert driver.metadata().producer == (1000, 1)
@@ -198,14 +198,14 @@ def test_what_was_prepared_is_taken_up_after_a_hand_over() -> None:
     for name, state in (("a", PREPARE_COMMIT), ("b", ONGOING), ("c", PREPARE_ABORT), ("d", COMPLETE_COMMIT)):
         driver.given(state, name=name, partitions=(T0,))
     driver.take_over()
-    found = driver.shard.preparing(driver.shard.image)
+    found = driver.endings()
     assert [(e.transactional_id, e.commit) for e in found] == [("a", True), ("c", False)]
 
 
 def test_markers_of_another_time_complete_nothing() -> None:
     driver = Driver()
     driver.given(PREPARE_COMMIT, Producer(5, 3), partitions=(T0,))
-    (ending,) = driver.shard.preparing(driver.shard.image)
+    (ending,) = driver.endings()
     for stale in (
         replace(ending, producer=Producer(5, 2)),
         replace(ending, producer=Producer(4, 3)),
@@ -227,7 +227,7 @@ def test_late_markers_do_not_complete_a_later_transaction_that_is_equal_in_all_b
     for _ in range(2):
         driver.add(producer, T0, version=3)
         driver.end(producer, commit=True, version=4)
-        sent += driver.shard.preparing(driver.shard.image)
+        sent += driver.endings()
         if len(sent) == 1:
             driver.complete()
     first, second = sent

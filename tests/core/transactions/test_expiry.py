@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.core.coordinators.shard import At
 from barnabas.core.coordinators.step import Producer
 from barnabas.core.transactions import shard as shards
 from barnabas.core.transactions.config import TransactionConfig
+from barnabas.core.transactions.metadata import NO_TIMEOUT_MS
 from barnabas.core.transactions.states import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
@@ -56,7 +58,6 @@ def test_passes_are_bounded_and_go_on() -> None:
     assert driver.metadata(f"id-{late - 1:04}").state is PREPARE_ABORT, "overdue longest"
     driver.advance(shards.PAUSE_MS * 2)
     assert all(m.state is PREPARE_ABORT for m in driver.shard.image.transactions.values())
-    assert not driver.shard.image.ends_ms
 
 
 def test_without_a_producer_id_the_next_pass_tries_again() -> None:
@@ -108,3 +109,35 @@ def test_an_unloaded_shard_has_nothing_to_do() -> None:
     driver.shard.unload(driver.now)
     assert driver.shard.next_deadline_ms() is None
     assert driver.shard.held() == 0
+
+
+def test_an_abort_that_the_log_refuses_is_tried_again() -> None:
+    driver = Driver()
+    driver.given(ONGOING, timeout_ms=10)
+    before = driver.shard.image
+    driver.now_ms = 10_000
+    step = driver.shard.tick(driver.now)
+    assert step is not None
+    driver.shard.replay(step.records[0], At(1))
+    driver.shard.image = before  # as the shell does when the log has not taken it
+    driver.advance(10_000)
+    assert driver.metadata().state is PREPARE_ABORT
+
+
+def test_a_transaction_whose_end_the_log_refuses_times_out_as_before() -> None:
+    driver = Driver()
+    producer = driver.initialised(transaction_timeout_ms=60_000)
+    driver.add(producer, T0)
+    before = driver.shard.image
+    driver.end(producer, commit=True)
+    driver.shard.image = before
+    del driver.log[2:]
+    driver.advance(80_000)
+    assert driver.metadata().state is PREPARE_ABORT
+
+
+def test_a_transaction_that_waits_for_its_owner_for_ever_does_not_time_out() -> None:
+    driver = Driver()
+    driver.given(ONGOING, timeout_ms=NO_TIMEOUT_MS)
+    driver.advance(WEEK_MS)
+    assert driver.metadata().state is ONGOING

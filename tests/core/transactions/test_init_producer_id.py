@@ -236,7 +236,7 @@ def test_an_open_transaction_is_aborted_first(
     assert driver.metadata().state is PREPARE_ABORT
     assert driver.metadata().producer == aborting
     assert driver.metadata().client_version == (2 if level == 2 else 0)
-    (ending,) = driver.shard.preparing(driver.shard.image)
+    (ending,) = driver.endings()
     assert ending.producer == aborting
     assert ending.partitions == {T0}
     assert not ending.commit

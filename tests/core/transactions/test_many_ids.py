@@ -8,6 +8,7 @@ from barnabas.core.coordinators.shard import At
 from barnabas.core.coordinators.step import Producer
 from barnabas.core.transactions import shard as shards
 from barnabas.core.transactions.config import TransactionConfig
+from barnabas.core.transactions.ending import Ending
 from barnabas.core.transactions.shard import TransactionShard
 from barnabas.core.transactions.states import COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT
 from tests.core.transactions.driving import T0, T1, Driver
@@ -52,9 +53,36 @@ def test_a_pass_over_open_transactions_does_not_look_at_those_at_rest(sizes: Siz
     assert few == many
 
 
-def test_what_is_to_be_marked_is_found_without_a_look_at_the_others(sizes: Sizes[Driver]) -> None:
-    few, many = sizes.lines_run(lambda driver: driver.shard.preparing(driver.shard.image))
-    assert few == many
+def test_a_pass_looks_at_none_of_ten_thousand_open_transactions_but_those_whose_time_is_over() -> None:
+    work = []
+    for count in (FEW, MANY):
+        driver = Driver()
+        for n in range(count):
+            driver.given(ONGOING, Producer(n, 3), name=f"id-{n:05}", partitions=(T0,), timeout_ms=800_000)
+        for n in range(3):
+            driver.given(ONGOING, Producer(n, 3), name=f"late-{n}", partitions=(T0,), timeout_ms=1_000)
+        work.append(lines_run(lambda d=driver: d.advance(d.config.abort_timed_out_interval_ms)))  # type: ignore[misc]
+        assert driver.shard.tally.time_outs == 3
+    assert work[0] == work[1]
+
+
+def test_whom_to_tell_is_found_without_a_look_at_who_was_told_or_is_not_committed() -> None:
+    """Many wait for their markers already, and as many are decided and not committed yet."""
+    work = []
+    for count in (FEW, MANY):
+        driver = Driver()
+        for n in range(count):
+            driver.given(PREPARE_COMMIT, Producer(n, 3), name=f"told-{n}", partitions=(T0,))
+        assert len(driver.shard.decided(driver.shard.image)) == count
+        driver.given(PREPARE_COMMIT, Producer(count, 3), name="id", partitions=(T0,))
+        committed = driver.shard.image
+        for n in range(count):
+            driver.given(PREPARE_COMMIT, Producer(n, 3), name=f"later-{n}", partitions=(T0,))
+        found: list[Ending] = []
+        work.append(lines_run(lambda d=driver, f=found, c=committed: f.extend(d.shard.decided(c))))  # type: ignore[misc]
+        assert [one.transactional_id for one in found] == ["id"]
+        assert len(driver.shard.decided(driver.shard.image)) == count
+    assert work[0] == work[1]
 
 
 def test_a_transaction_costs_the_same_among_many(sizes: Sizes[Driver]) -> None:
@@ -90,5 +118,6 @@ def test_taking_over_finds_what_was_ending_and_nothing_else() -> None:
     driver = with_ids(MANY)
     driver.given(PREPARE_COMMIT, Producer(7, 3), name="id-00777", partitions=(T0,))
     driver.take_over()
-    assert [one.transactional_id for one in driver.shard.preparing(driver.shard.image)] == ["id-00777"]
-    assert lines_run(lambda: driver.shard.preparing(driver.shard.image)) < 50
+    found: list[Ending] = []
+    assert lines_run(lambda: found.extend(driver.shard.decided(driver.shard.image))) < 50
+    assert [one.transactional_id for one in found] == ["id-00777"]

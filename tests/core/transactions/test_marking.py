@@ -113,7 +113,10 @@ def test_a_partition_without_leader_waits_and_one_that_is_gone_does_not() -> Non
     marking.begin(0, [one])
     assert marking.due({A0: NO_LEADER}.get) == {}
     assert marking.finished() == []
+    assert marking.waits
+    marking.look_again()
     assert marking.due(lambda tp: None) == {}
+    assert not marking.waits
     assert marking.finished() == [(0, one)]
 
 
@@ -145,6 +148,10 @@ def test_a_shard_that_is_given_up_is_forgotten() -> None:
     assert marking.finished() == [(1, ending(B0, who="u", producer_id=8))]
 
 
+def leaders_of(partitions: list[TopicPartition], chance: random.Random, *, calm: bool) -> dict[TopicPartition, int]:
+    return {tp: chance.choice([0, 1, 2] if calm else [NO_LEADER, 0, 1, 2]) for tp in partitions}
+
+
 @pytest.mark.sim
 def test_every_ending_comes_to_its_end(sim_seed: int) -> None:
     chance = random.Random(sim_seed)
@@ -159,7 +166,9 @@ def test_every_ending_comes_to_its_end(sim_seed: int) -> None:
         if left and chance.random() < 0.3:
             marking.begin(chance.randint(0, 3), [left.pop()])
         calm = turn > 500
-        leaders = {tp: chance.choice([0, 1, 2] if calm else [NO_LEADER, 0, 1, 2]) for tp in partitions}
+        leaders = leaders_of(partitions, chance, calm=calm)
+        if turn % 10 == 0:
+            marking.look_again()
         for broker, request in marking.due(leaders.get).items():
             assert broker not in asked
             asked[broker] = request

@@ -10,7 +10,8 @@ import pytest
 
 from barnabas.core.metadata.delta import DeltaBuilder
 from barnabas.core.metadata.directories import MIGRATING
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.core.zookeeper.control_records import check_sender, leader_and_isr_records, update_records
 from barnabas.core.zookeeper.control_requests import ControllerIdentity, ControlRequest, requests

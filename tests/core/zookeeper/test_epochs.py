@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.partition import NO_LEADER_CHANGE
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.core.zookeeper.epochs import in_new_epochs
 from barnabas.model.uuid import Uuid

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.metadata.topics import PartitionRegistration
 from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.core.zookeeper.membership import brokers_seen, controlled_shutdown, take_over

@@ -13,8 +13,9 @@ from barnabas.core.metadata.acls import acl_record
 from barnabas.core.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType, config_record
 from barnabas.core.metadata.delta import difference
 from barnabas.core.metadata.directories import MIGRATING
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.quotas import CLIENT_ID, IP, USER, entity_of, quota_record
+from barnabas.core.metadata.runs import replay
 from barnabas.core.metadata.scram import ScramCredential, ScramMechanism, credential_record
 from barnabas.core.metadata.tokens import DelegationToken, token_record
 from barnabas.core.replicated import VersionedRecord

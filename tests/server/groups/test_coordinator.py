@@ -57,7 +57,7 @@ class WatchedLog(MemoryLog):
         super().__init__(auto_commit=auto_commit, max_batch_bytes=max_batch_bytes)
         self.appended = asyncio.Event()
 
-    def append(self, batch: bytes, **how: Any) -> int:
+    def append(self, batch: bytes | bytearray, **how: Any) -> int:
         offset = super().append(batch, **how)
         self.appended.set()
         return offset
@@ -208,6 +208,17 @@ async def test_requests_of_one_turn_share_a_batch() -> None:
     assert {r.value.offset for r in decoded(world.log().batches) if isinstance(r.value, OffsetCommitValue)} == set(
         range(10)
     )
+    await groups.close()
+
+
+async def test_a_batch_that_is_committed_at_once_is_looked_at_once() -> None:
+    world = World()
+    groups = await world.start()
+    told: list[int] = []
+    groups.shards.by_partition[0].on_commit = lambda: told.append(world.log().high_watermark)
+    for offset in range(3):
+        assert codes(await groups.commit_offsets(commit_request(offset), 9)) == [0]
+    assert told == [1, 2, 3]
     await groups.close()
 
 

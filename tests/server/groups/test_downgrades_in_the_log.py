@@ -34,7 +34,7 @@ class Log(WatchedLog):
 
     takes: int | None = None
 
-    def append(self, batch: bytes, **how: Any) -> int:
+    def append(self, batch: bytes | bytearray, **how: Any) -> int:
         if self.takes == 0:
             raise ApiError(E.NOT_ENOUGH_REPLICAS)
         offset = super().append(batch, **how)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from barnabas.core.groups.consumer.world import World
 from barnabas.core.metadata.delta import DeltaBuilder, difference
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.config import ConfigError
 from barnabas.server.config_keys import TABLE

@@ -184,7 +184,7 @@ async def test_what_the_log_refuses_changes_nothing_and_touches_nobody_else() ->
 def _fencing(log: WatchedLog):  # type: ignore[no-untyped-def]
     original = log.append
 
-    def append(batch: bytes, **how: object) -> int:
+    def append(batch: bytes | bytearray, **how: object) -> int:
         if read_header(batch).producer_epoch == 2:
             raise ApiError(E.INVALID_PRODUCER_EPOCH)
         return original(batch, **how)
@@ -231,7 +231,7 @@ async def test_the_coordinator_is_asked_first_and_its_guard_goes_with_the_batch(
 
     original = world.log().append
 
-    def append(batch: bytes, **how: object) -> int:
+    def append(batch: bytes | bytearray, **how: object) -> int:
         guards.append(how.get("guard"))
         return original(batch, **how)
 

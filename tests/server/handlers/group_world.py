@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from barnabas.core.authorizer.standard import StandardAuthorizer
 from barnabas.core.groups.config import GroupConfig
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.acl import (
     AclBinding,
@@ -29,7 +30,7 @@ from barnabas.server.coordinators.coordinator_log import MemoryLog
 from barnabas.server.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from barnabas.server.node import Node
 from barnabas.server.quotas.throttle import Throttle
-from barnabas.server.router import Router
+from barnabas.server.router import Promised, Router
 from barnabas.server.transactions.transaction_coordinator import TransactionCoordinator
 from barnabas.wire.api_keys import API_KEYS
 from barnabas.wire.header import decode_response_header
@@ -139,6 +140,9 @@ class World:
             Authz(authorizer, principal, "10.0.0.9", "Test"),
         )
         answer: Any = self.router.route(ctx, memoryview(encode(request, version)), 0)
+        if isinstance(answer, Promised):
+            await asyncio.wait([answer.answer])
+            answer = self.router.kept(ctx, answer)
         parts = await answer if isinstance(answer, Awaitable) else answer
         frame = b"".join(bytes(p) for p in parts)
         header, at = decode_response_header(request.API_KEY, version, frame, 4)

@@ -15,7 +15,8 @@ from typing import Any, TypeVar, cast
 from barnabas.core.authorizer.standard import StandardAuthorizer
 from barnabas.core.groups.config import GroupConfig
 from barnabas.core.metadata.delta import difference
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import VersionedRecord
 from barnabas.model.acl import AclBinding
 from barnabas.model.metrics import Metrics
@@ -77,6 +78,11 @@ class Coordinator:
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         return await self._asked("add", transactional_id, producer_id, epoch, partitions)
+
+    def verified_at_once(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> None:
+        """Say that it has to be waited for, as for a coordinator elsewhere."""
 
     async def _asked(self, question: str, *what: Any) -> Mapping[TopicPartition, ErrorCode]:
         self.asked.append((question, *what))

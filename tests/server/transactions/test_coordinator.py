@@ -91,7 +91,7 @@ class World:
             InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000), 4
         )
         producer = Producer(made.producer_id, made.producer_epoch)
-        assert await self.coordinator.add_partitions("t", producer, frozenset(partitions), 3) is E.NONE
+        assert await self.coordinator.add_partitions("t", producer, frozenset(partitions), 3, E) is E.NONE
         return producer
 
     async def end(self, producer: Producer, *, commit: bool = True) -> EndTxnResponse:
@@ -194,10 +194,10 @@ async def test_what_was_loaded_and_may_be_taken_back_is_told_to_nobody(world: Wo
 async def test_the_next_transaction_waits_for_the_markers_of_the_last(world: World) -> None:
     producer = await world.began(A0)
     await world.end(producer)
-    assert await world.coordinator.add_partitions("t", producer, frozenset({A1}), 3) is E.CONCURRENT_TRANSACTIONS
+    assert await world.coordinator.add_partitions("t", producer, frozenset({A1}), 3, E) is E.CONCURRENT_TRANSACTIONS
     world.writes.set()
     await world.settled()
-    assert await world.coordinator.add_partitions("t", producer, frozenset({A1}), 3) is E.NONE
+    assert await world.coordinator.add_partitions("t", producer, frozenset({A1}), 3, E) is E.NONE
 
 
 async def test_the_end_is_noted_though_the_log_fails_at_first(world: World) -> None:
@@ -259,7 +259,7 @@ async def test_what_nobody_may_ask_for_is_refused_by_a_node_that_looks_after_not
         with pytest.raises(ApiError, match=code.name):
             await coordinator.end(EndTxnRequest(transactional_id=name), 4)
         with pytest.raises(ApiError, match=code.name):
-            await coordinator.add_partitions(name, nobody, frozenset(), 3)
+            await coordinator.add_partitions(name, nobody, frozenset(), 3, E)
         with pytest.raises(ApiError, match=code.name):
             await coordinator.verify_partitions(name, nobody, frozenset())
         assert coordinator.describe(name).error_code == code

@@ -59,10 +59,19 @@ async def test_what_failed_is_sent_to_the_next_leader() -> None:
 
 
 async def test_what_is_marked_at_once_is_over_in_one_turn_of_the_loop() -> None:
-    world = World()
-    world.sender.begin(0, [ending(A0)])
+    done: list[tuple[int, Ending]] = []
+    asked: list[WriteTxnMarkersRequest] = []
+
+    def write(broker: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        asked.append(request)
+        return answer(request)
+
+    sender = MarkerSender(write, lambda tp: 1, lambda *one: done.append(one))
+    sender.begin(0, [ending(A0)])
+    sender.begin(1, [ending(A1, number=8)])
     await asyncio.sleep(0)
-    assert world.finished.get_nowait() == (0, ending(A0))
+    assert done == [(0, ending(A0)), (1, ending(A1, number=8))]
+    assert len(asked) == 1
 
 
 async def test_a_partition_without_a_leader_is_waited_for() -> None:
@@ -96,6 +105,26 @@ async def test_a_broker_is_asked_again_whatever_went_wrong() -> None:
     async with asyncio.timeout(WAIT_S):
         await world.finished.get()
     gc.collect()
+    assert [str(e) for e in with_errors] == ["not foreseen"]
+
+
+async def test_a_broker_that_fails_at_once_is_asked_again_and_keeps_no_other_from_being_asked() -> None:
+    world = World()
+    failures = [RuntimeError("not foreseen")]
+
+    def call(broker: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        world.asked.append((broker, asked_of(request)))
+        if failures:
+            raise failures.pop()
+        return answer(request)
+
+    with_errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: with_errors.append(context["exception"]))
+    sender = MarkerSender(call, world.leaders.get, lambda *done: world.finished.put_nowait(done), retry_backoff_ms=1)
+    sender.begin(0, [ending(A0, A1)])
+    async with asyncio.timeout(WAIT_S):
+        assert await world.finished.get() == (0, ending(A0, A1))
+    assert sorted(broker for broker, _ in world.asked) == [1, 1, 2] or sorted(b for b, _ in world.asked) == [1, 2, 2]
     assert [str(e) for e in with_errors] == ["not foreseen"]
 
 

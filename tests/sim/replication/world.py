@@ -12,8 +12,9 @@ from collections.abc import Callable
 from random import Random
 
 from barnabas.core.metadata.elections import with_broker, without_broker
-from barnabas.core.metadata.image import MetadataImage, replay, replay_one
+from barnabas.core.metadata.image import MetadataImage, replay_one
 from barnabas.core.metadata.partition_requests import alter_partition
+from barnabas.core.metadata.runs import replay
 from barnabas.core.metadata.topics import PartitionRegistration
 from barnabas.core.replicated import VersionedRecord
 from barnabas.core.replication.in_sync import Granted, IsrProposal

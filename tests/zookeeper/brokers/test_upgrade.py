@@ -52,6 +52,7 @@ class AdminLoad:
 
     def __init__(self, broker: ZooKeeperBroker) -> None:
         self._broker = broker
+        self._topic = f"through-{broker.broker_id}"
         self._done = 0
         self._failure: BaseException | None = None
         self._changed = threading.Condition()
@@ -59,6 +60,9 @@ class AdminLoad:
         self._thread = threading.Thread(target=self._work, name=f"admin-{broker.broker_id}")
 
     def __enter__(self) -> Self:
+        # Before any broker is away: the topic wants both.
+        wanted = [Topic(self._topic, 1, 2)]
+        do(self._broker.librdkafka(), lambda admin: admin.create_topics(wanted), KafkaError.TOPIC_ALREADY_EXISTS)
         self._thread.start()
         return self
 
@@ -76,15 +80,12 @@ class AdminLoad:
         assert in_time, f"broker {self._broker.broker_id} changes nothing any more"
 
     def _work(self) -> None:
-        topic = f"through-{self._broker.broker_id}"
         try:
-            wanted = [Topic(topic, 1, 2)]
-            do(self._broker.librdkafka(), lambda admin: admin.create_topics(wanted), KafkaError.TOPIC_ALREADY_EXISTS)
             for number in count():
                 if self._stop.is_set():
                     return
                 try:
-                    asyncio.run(self._change(topic, number))
+                    asyncio.run(self._change(self._topic, number))
                 except (ChannelError, ApiError) as e:
                     if isinstance(e, ApiError) and e.code != ErrorCode.STALE_CONTROLLER_EPOCH:
                         raise

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from barnabas.core.coordinators.step import Now, Step
 from barnabas.wire.coordinator_records import CoordinatorRecord
@@ -13,8 +12,7 @@ I = TypeVar("I")  # noqa: E741
 NO_PRODUCER: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class At:
+class At(NamedTuple):
     """Where a record stands. now_ms is what is counted from when the record creates something only by naming it.
 
     producer_id: whose transaction the record is part of, NO_PRODUCER when it counts at once.

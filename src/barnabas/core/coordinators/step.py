@@ -39,8 +39,7 @@ class Reply:
     response: object
 
 
-@dataclass(frozen=True, slots=True)
-class Step(Generic[R_co]):
+class Step(NamedTuple, Generic[R_co]):
     """The outcome of one turn.
 
     response: None when the request is parked, or when nobody asked.

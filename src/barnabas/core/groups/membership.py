@@ -7,7 +7,6 @@ protocol when nobody is left in it, and, as `migrating.py` says, when somebody i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from barnabas.core.coordinators.deadlines import Deadlines
 from barnabas.core.coordinators.step import Now, Step, Turn
@@ -164,7 +163,7 @@ class Membership:
         turn = Turn(now)
         self._rebalance.send_away(turn, classic, ErrorCode.REBALANCE_IN_PROGRESS)
         self._progress.loaded(upgraded.group, now)
-        return replace(step, replies=tuple(turn.replies))
+        return step._replace(replies=tuple(turn.replies))
 
     # members of the classic protocol
 

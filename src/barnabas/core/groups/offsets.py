@@ -24,8 +24,7 @@ class Place(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class CommittedOffset(NamedTuple):
     """An offset and what came with it. leader_epoch, expire_ms: -1 when absent.
 
     record_offset: where in `__consumer_offsets` it was written; a later commit has a greater one.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 
+
+@lru_cache(maxsize=1024)  # every request of a group asks; so few that names of any length take little memory
 def partition_for(group_id: str, partition_count: int) -> int:
     """Give the partition as Kafka does: Java's String.hashCode, made positive, modulo the count."""
     units = group_id.encode("utf-16-be", "surrogatepass")

@@ -7,7 +7,7 @@ takes the topic's configs along.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -19,7 +19,6 @@ from barnabas.core.metadata.features import FeaturesImage
 from barnabas.core.metadata.levels import Levels
 from barnabas.core.metadata.producer_ids import ProducerIdsImage
 from barnabas.core.metadata.quotas import ClientQuotasImage
-from barnabas.core.metadata.runs import Runs
 from barnabas.core.metadata.scram import ScramImage
 from barnabas.core.metadata.tokens import TokensImage
 from barnabas.core.metadata.topics import TopicsImage
@@ -131,16 +130,6 @@ def replay_one(image: MetadataImage, record: Any) -> MetadataImage:
         )
     attribute, table = found
     return replace(image, **{attribute: table.replay(getattr(image, attribute), record)})
-
-
-def replay(image: MetadataImage, records: Iterable[VersionedRecord]) -> MetadataImage:
-    """Give the image after the records, in their order; the offset stays, see `MetadataImage.at`."""
-    runs = Runs(image)
-    for versioned in records:
-        record = versioned.record
-        if not runs.take(record):
-            runs.image = replay_one(runs.image, record)
-    return runs.image
 
 
 def snapshot_records(image: MetadataImage) -> Iterator[VersionedRecord]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from barnabas.core.metadata.delta import DeltaBuilder, MetadataDelta, difference
 from barnabas.core.metadata.image import MetadataImage
-from barnabas.core.metadata.image import replay as replay_all
+from barnabas.core.metadata.runs import replay as replay_all
 from barnabas.core.replicated import ReplayError, VersionedRecord
 from barnabas.model.topic_partition import OffsetAndEpoch
 from barnabas.wire.records.abort_transaction_record import AbortTransactionRecord

@@ -1,22 +1,21 @@
-"""Many records about one topic of the metadata replayed in one go: a snapshot, a start, an operator's script.
+"""Replay many records in one go: a snapshot, a start, an operator's script.
 
 Records of one kind mostly come together. A run takes them as long as they do, and the image is made anew once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from barnabas.core.metadata import topic_run
 from barnabas.core.metadata.acls import AclRun
+from barnabas.core.metadata.image import MetadataImage, replay_one
 from barnabas.core.metadata.topic_run import TopicRun
+from barnabas.core.replicated import VersionedRecord
 from barnabas.wire.records.access_control_entry_record import AccessControlEntryRecord
 from barnabas.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
-
-if TYPE_CHECKING:
-    from barnabas.core.metadata.image import MetadataImage
 
 
 class _Kind(NamedTuple):
@@ -75,3 +74,13 @@ class Runs:
         if run is not None:
             run.add(record)
         return run is not None
+
+
+def replay(image: MetadataImage, records: Iterable[VersionedRecord]) -> MetadataImage:
+    """Give the image after the records, in their order; the offset stays, see `MetadataImage.at`."""
+    runs = Runs(image)
+    for versioned in records:
+        record = versioned.record
+        if not runs.take(record):
+            runs.image = replay_one(runs.image, record)
+    return runs.image

@@ -6,7 +6,7 @@ KIP-98; KIP-890 for clients of transaction.version 2, whose epoch grows with the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from barnabas.core.coordinators.step import Producer
 from barnabas.core.transactions.image import TransactionImage
@@ -48,11 +48,35 @@ class Ending:
     offset: int
 
 
-def endings(image: TransactionImage, coordinator_epoch: int) -> list[Ending]:
-    """Give all transactions whose outcome is decided. Costs in proportion to them."""
-    return [
-        ending_of(image.transactions[name], offset, coordinator_epoch) for name, offset in sorted(image.ending.items())
-    ]
+class Decided:
+    """Outcomes that were decided and that nobody has been told of yet, in the order of their records.
+
+    This is beside the images, which alone are right: what the log did not take is found out when it is looked at.
+    """
+
+    def __init__(self) -> None:
+        self._offsets: dict[str, int] = {}
+
+    def note(self, metadata: TransactionMetadata, offset: int) -> None:
+        """Take in how a transactional id stands by the record at the offset."""
+        self._offsets.pop(metadata.transactional_id, None)
+        if metadata.is_ending:
+            self._offsets[metadata.transactional_id] = offset
+
+    def take(self, newest: TransactionImage, committed: TransactionImage, coordinator_epoch: int) -> list[Ending]:
+        """Give, once each, those that are committed. Costs in proportion to them."""
+        if not self._offsets:
+            return []
+        taken, over = [], []
+        for name, offset in self._offsets.items():
+            if committed.ending.get(name) == offset:
+                taken.append(ending_of(committed.transactions[name], offset, coordinator_epoch))
+            elif newest.ending.get(name) == offset:
+                break  # neither it nor what comes after it is committed
+            over.append(name)
+        for name in over:
+            del self._offsets[name]
+        return taken
 
 
 def ending_of(metadata: TransactionMetadata, offset: int, coordinator_epoch: int) -> Ending:
@@ -173,7 +197,7 @@ def fenced(
     if server_version >= EPOCH_BUMP_VERSION:
         return prepared(metadata, server_version, new_producer_id, now_ms, commit=False)
     aborting = prepared(metadata, 0, new_producer_id, now_ms, commit=False)
-    return replace(aborting, producer_epoch=min(metadata.producer_epoch + 1, MAX_EPOCH))
+    return aborting._replace(producer_epoch=min(metadata.producer_epoch + 1, MAX_EPOCH))
 
 
 def completed(metadata: TransactionMetadata, now_ms: int) -> TransactionMetadata:

@@ -6,42 +6,30 @@ An image is frozen and its maps are persistent, so that the committed one can be
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 from immutables import Map
 
 from barnabas.core.coordinators.shard import At
 from barnabas.core.replicated import ReplayTable, replays
 from barnabas.core.transactions import records
-from barnabas.core.transactions.metadata import NO_TIMEOUT_MS, TransactionMetadata
-from barnabas.core.transactions.states import ONGOING
+from barnabas.core.transactions.metadata import TransactionMetadata
 from barnabas.wire.records.transaction_log_key import TransactionLogKey
 from barnabas.wire.records.transaction_log_value import TransactionLogValue
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionImage:
-    """Transactional ids by name, and two indexes of them: what costs time asks the indexes.
-
-    ends_ms: of each open transaction that can time out, when it does, on the wall's clock. ending: whose markers
-    are to be written, with the offset of the record that decided so.
-    """
+    """Transactional ids by name. ending: whose markers are to be written, with the offset of what decided so."""
 
     transactions: Map[str, TransactionMetadata] = field(default_factory=Map)
-    ends_ms: Map[str, int] = field(default_factory=Map)
     ending: Map[str, int] = field(default_factory=Map)
 
     def with_transaction(self, metadata: TransactionMetadata, offset: int) -> TransactionImage:
         """Give the image with the transactional id as the record at the offset says."""
         name = metadata.transactional_id
-        times_out = metadata.state is ONGOING and metadata.timeout_ms != NO_TIMEOUT_MS
         return TransactionImage(
             self.transactions.set(name, metadata),
-            self.ends_ms.set(name, metadata.started_ms + metadata.timeout_ms)
-            if times_out
-            else _without(self.ends_ms, name),
             self.ending.set(name, offset) if metadata.is_ending else _without(self.ending, name),
         )
 
@@ -51,7 +39,6 @@ class TransactionImage:
             return self
         return TransactionImage(
             self.transactions.delete(transactional_id),
-            _without(self.ends_ms, transactional_id),
             _without(self.ending, transactional_id),
         )
 
@@ -69,5 +56,5 @@ def transaction_log(
 REPLAYS: Final = ReplayTable[TransactionImage]((transaction_log,))
 
 
-def _without(index: Map[str, V], name: str) -> Map[str, V]:
+def _without(index: Map[str, int], name: str) -> Map[str, int]:
     return index.delete(name) if name in index else index

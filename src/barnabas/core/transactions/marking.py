@@ -2,11 +2,15 @@
 
 What is decided stands in the transaction log; this is soft state of whoever coordinates, begun anew after a hand-over.
 Markers of a transaction go to the leaders of its partitions. A partition whose topic is gone wants none.
+
+An ending is looked at when it comes up and when a broker that it waits for has answered, not whenever another one
+comes up. Since leaders change, all that wait are looked at again from time to time: `look_again`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -56,17 +60,19 @@ class _Asked(NamedTuple):
 
     key: Key
     ending: Ending
-    partitions: frozenset[TopicPartition]
+    partitions: AbstractSet[TopicPartition]
 
 
 class Marking:
     """All endings that this node brings to an end. A broker is asked one thing at a time."""
 
-    __slots__ = ("_asked", "_finished", "_open", "_unsent")
+    __slots__ = ("_asked", "_finished", "_open", "_unsent", "_waiting")
 
     def __init__(self) -> None:
         self._open: dict[Key, _Open] = {}
-        self._unsent: dict[Key, None] = {}  # a set in order: first come, first asked
+        # Sets in order: first come, first asked. An ending stands in one of them as often as it is to be looked at.
+        self._unsent: dict[Key, None] = {}
+        self._waiting: dict[int, dict[Key, None]] = {}
         self._asked: dict[int, list[_Asked]] = {}
         self._finished: list[tuple[int, Ending]] = []
 
@@ -76,12 +82,18 @@ class Marking:
 
     def without_leader(self, leader_of: LeaderOf) -> int:
         """Give how many endings wait for a partition to have a leader. Costs in proportion to those that wait."""
-        return sum(any(leader_of(tp) == NO_LEADER for tp in self._open[key].unsent) for key in self._unsent)
+        waiting = {key for keys in (self._unsent, *self._waiting.values()) for key in keys if key in self._open}
+        return sum(any(leader_of(tp) == NO_LEADER for tp in self._open[key].unsent) for key in waiting)
 
     @property
-    def is_asking(self) -> bool:
-        """Say whether any broker has yet to answer."""
-        return bool(self._asked)
+    def waits(self) -> bool:
+        """Say whether anything is left to `look_again` at."""
+        return bool(self._waiting)
+
+    def look_again(self) -> None:
+        """Look at all that wait for a leader, or for a broker that is busy, by the next `due`: leaders change."""
+        for broker in tuple(self._waiting):
+            self._unsent |= self._waiting.pop(broker)
 
     def begin(self, shard: int, endings: Iterable[Ending]) -> None:
         """Take up endings; what is under way already stays as it is."""
@@ -89,46 +101,50 @@ class Marking:
             key = Key(shard, ending.transactional_id)
             known = self._open.get(key)
             if known is None or known.ending != ending:
-                self._open[key] = _Open(ending, set(ending.partitions), set(ending.partitions))
+                open_ = self._open[key] = _Open(ending, set(ending.partitions), set(ending.partitions))
                 self._unsent[key] = None
-                self._settle(key)
+                self._settle(key, open_)
 
     def forget(self, shard: int) -> None:
         """Forget the endings of a partition of the transaction log: they are somebody else's now."""
         for key in [key for key in self._open if key.shard == shard]:
-            self._drop(key)
+            del self._open[key]
 
     def due(self, leader_of: LeaderOf) -> dict[int, WriteTxnMarkersRequest]:
         """Give what to ask brokers now, one request each, and nothing of those that have not answered the last."""
         asked: dict[int, list[_Asked]] = {}
-        for key in tuple(self._unsent):
-            for leader, partitions in self._take_unsent(key, leader_of).items():
-                asked.setdefault(leader, []).append(_Asked(key, self._open[key].ending, frozenset(partitions)))
-            self._settle(key)
+        unsent, self._unsent = self._unsent, {}
+        for key in unsent:
+            open_ = self._open.get(key)
+            if open_ is None:
+                continue
+            for leader, partitions in self._take_unsent(key, open_, leader_of).items():
+                asked.setdefault(leader, []).append(_Asked(key, open_.ending, partitions))
+            self._settle(key, open_)
         self._asked |= asked
         return {
             broker: WriteTxnMarkersRequest(markers=[_marker(one.ending, one.partitions) for one in of_broker])
             for broker, of_broker in asked.items()
         }
 
-    def _take_unsent(self, key: Key, leader_of: LeaderOf) -> dict[int, set[TopicPartition]]:
-        open_ = self._open[key]
+    def _take_unsent(self, key: Key, open_: _Open, leader_of: LeaderOf) -> dict[int, set[TopicPartition]]:
         by_leader: dict[int, set[TopicPartition]] = {}
         for tp in tuple(open_.unsent):
             leader = leader_of(tp)
             if leader is None:
                 open_.unsent.discard(tp)
                 open_.left.discard(tp)
-            elif leader != NO_LEADER and leader not in self._asked:
+            elif leader == NO_LEADER or leader in self._asked:
+                self._waiting.setdefault(leader, {})[key] = None
+            else:
                 open_.unsent.discard(tp)
                 by_leader.setdefault(leader, set()).add(tp)
-        if not open_.unsent:
-            del self._unsent[key]
         return by_leader
 
     def answered(self, broker: int, response: WriteTxnMarkersResponse | None) -> bool:
         """Take a broker's answer in, None when there was none; False when something has to be asked again."""
         errors = {} if response is None else _errors(response)
+        self._unsent |= self._waiting.pop(broker, {})
         again = False
         for one in self._asked.pop(broker, ()):
             open_ = self._open.get(one.key)
@@ -136,8 +152,8 @@ class Marking:
                 continue
             answers = errors.get(one.ending.producer.producer_id, {})
             outcome = {tp: answers.get(tp, ErrorCode.REQUEST_TIMED_OUT) for tp in one.partitions}
-            if _OVERTAKEN & set(outcome.values()):
-                self._drop(one.key)
+            if not _OVERTAKEN.isdisjoint(outcome.values()):
+                del self._open[one.key]
                 continue
             open_.left -= {tp for tp, error in outcome.items() if error in _WRITTEN}
             missed = open_.left & one.partitions
@@ -145,7 +161,7 @@ class Marking:
                 again = True
                 open_.unsent |= missed
                 self._unsent[one.key] = None
-            self._settle(one.key)
+            self._settle(one.key, open_)
         return not again
 
     def finished(self) -> list[tuple[int, Ending]]:
@@ -153,15 +169,10 @@ class Marking:
         finished, self._finished = self._finished, []
         return finished
 
-    def _settle(self, key: Key) -> None:
-        open_ = self._open.get(key)
-        if open_ is not None and not open_.left:
-            self._drop(key)
+    def _settle(self, key: Key, open_: _Open) -> None:
+        if not open_.left:
+            del self._open[key]
             self._finished.append((key.shard, open_.ending))
-
-    def _drop(self, key: Key) -> None:
-        self._open.pop(key, None)
-        self._unsent.pop(key, None)
 
 
 def _marker(ending: Ending, partitions: Iterable[TopicPartition]) -> WritableTxnMarker:

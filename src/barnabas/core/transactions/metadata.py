@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from barnabas.core.coordinators.step import Producer
 from barnabas.core.transactions.states import ENDING, PREVIOUS_STATES, TransactionState
@@ -26,10 +25,10 @@ def is_exhausted(epoch: int) -> bool:
     return epoch >= MAX_EPOCH - 1
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionMetadata:
-    """One transactional id. started_ms, updated_ms: on the wall's clock, NO_TIME before the first transaction.
+class TransactionMetadata(NamedTuple):
+    """One transactional id; a tuple, as each transaction makes three of them and as many of their records.
 
+    started_ms, updated_ms: on the wall's clock, NO_TIME before the first transaction.
     previous_producer_id: the producer id before the newest change. next_producer_id: what takes over when the
     transaction is complete, because the epochs are exhausted. client_version: the transaction.version by whose
     rules the client acts.
@@ -77,7 +76,7 @@ class TransactionMetadata:
                 f"transactional id {self.transactional_id} is {self.state.spelled}, which nothing leads out of to "
                 f"{state.spelled}",
             )
-        return replace(self, state=state, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)
+        return self._replace(state=state, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)
 
 
 def created(transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int) -> TransactionMetadata:

@@ -29,8 +29,9 @@ from barnabas.core.coordinators.step import Now, Producer, Step
 from barnabas.core.transactions import ending, expiry, init_producer_id, partitions, records
 from barnabas.core.transactions.bumps import Bumps
 from barnabas.core.transactions.config import TransactionConfig
-from barnabas.core.transactions.ending import Ending
+from barnabas.core.transactions.ending import Decided, Ending
 from barnabas.core.transactions.errors import in_version
+from barnabas.core.transactions.expiry import Timeouts
 from barnabas.core.transactions.image import REPLAYS, TransactionImage
 from barnabas.core.transactions.metadata import EPOCH_BUMP_VERSION, NO_EPOCH, NO_PRODUCER_ID, TransactionMetadata
 from barnabas.core.transactions.states import PREPARE_ABORT
@@ -40,6 +41,7 @@ from barnabas.wire.coordinator_records import CoordinatorRecord
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.wire.records.transaction_log_key import TransactionLogKey
 
 ABORTS_A_PASS: Final = 100
 EXPIRIES_A_PASS: Final = 1_000
@@ -72,6 +74,8 @@ class TransactionShard:
         self._next_producer_id = next_producer_id
         self._transaction_version = transaction_version
         self._bumps = Bumps()
+        self._timeouts = Timeouts()
+        self._decided = Decided()
         self._deadlines: Deadlines[Callable[[Now], Step[None]]] = Deadlines()
         self._to_visit: list[str] = []
 
@@ -79,16 +83,23 @@ class TransactionShard:
 
     def replay(self, record: CoordinatorRecord, at: At) -> bool:
         """Take one record in; False for kinds that this release does not know: they stay in the log."""
-        if type(record.key) not in REPLAYS:
+        if not isinstance(record.key, TransactionLogKey):
             return False
         self.image = REPLAYS.replay(self.image, record.key, record.value, at)
+        name = record.key.transactional_id
+        metadata = self.image.transactions.get(name)
+        if metadata is None:
+            self._timeouts.forget(name)
+        else:
+            self._timeouts.note(metadata)
+            self._decided.note(metadata, at.offset)
         return True
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
         """Nothing: no record of this topic is part of a transaction."""
 
     def loaded(self, now: Now) -> Step[None]:
-        """Begin to serve. What was ending is what `preparing` gives."""
+        """Begin to serve. What was ending is what `decided` gives first."""
         self._plan(_ABORTS, self._abort_timed_out, now, self.config.abort_timed_out_interval_ms)
         self._plan(_EXPIRIES, self._remove_expired, now, self.config.remove_expired_interval_ms)
         return Step()
@@ -97,7 +108,7 @@ class TransactionShard:
         """Stop serving."""
         self._deadlines.clear()
         self._to_visit.clear()
-        self._bumps = Bumps()
+        self._bumps, self._timeouts, self._decided = Bumps(), Timeouts(), Decided()
         self.image = TransactionImage()
         return Step()
 
@@ -198,12 +209,9 @@ class TransactionShard:
 
     # endings
 
-    def preparing(self, committed: TransactionImage) -> list[Ending]:
-        """Give all transactions whose outcome is decided for good: their markers are to be written.
-
-        One that is `marked` is among them until that, too, is committed.
-        """
-        return ending.endings(committed, self.coordinator_epoch)
+    def decided(self, committed: TransactionImage) -> list[Ending]:
+        """Give, once each, transactions whose outcome is decided for good: their markers are to be written."""
+        return self._decided.take(self.image, committed, self.coordinator_epoch)
 
     def marked(self, done: Ending, now: Now) -> Step[None]:
         """Take in that all markers are written; nothing happens when that is known already, or of another time."""
@@ -230,9 +238,8 @@ class TransactionShard:
         self._deadlines.schedule(key, now.monotonic_ms + in_ms, action)
 
     def _abort_timed_out(self, now: Now) -> Step[None]:
-        late = expiry.timed_out(self.image, now.wall_ms, ABORTS_A_PASS)
         made = []
-        for transactional_id in late:
+        for transactional_id in self._timeouts.late(self.image, now.wall_ms, ABORTS_A_PASS):
             metadata = self.image.transactions[transactional_id]
             try:
                 after = ending.fenced(metadata, self._transaction_version(), self._next_producer_id, now.wall_ms)

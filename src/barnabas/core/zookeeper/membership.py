@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from barnabas.core.metadata.cluster import ENTER_CONTROLLED_SHUTDOWN
 from barnabas.core.metadata.config_changes import ConfigSchema
 from barnabas.core.metadata.elections import Elector, with_broker, without_broker
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.partition import NO_LEADER
 from barnabas.core.metadata.partition_changes import Target
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.core.zookeeper.control_records import ANY_BROKER_EPOCH
 from barnabas.wire.errors import ApiError, ErrorCode

@@ -38,8 +38,8 @@ class CoordinatorLog(Protocol):
         """Give the size of the largest batch that is taken."""
         ...
 
-    def append(self, batch: bytes, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
-        """Append a batch and give its last offset; ApiError, and nothing changed, when it is not taken.
+    def append(self, batch: bytearray, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
+        """Append a batch, in place, and give its last offset; ApiError, and nothing changed, when it is not taken.
 
         transaction_version: of the transaction that it ends, when it is a marker; guard: of the verified transaction
         that it may begin.
@@ -73,7 +73,9 @@ class MemoryLog:
         self.failure: ErrorCode | None = None
         self._wake: list[Callable[[], None]] = []
 
-    def append(self, batch: bytes, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
+    def append(
+        self, batch: bytes | bytearray, *, transaction_version: int = 0, guard: VerificationGuard | None = None
+    ) -> int:
         """Append, or fail as `failure` says."""
         if self.failure is not None:
             raise ApiError(self.failure)

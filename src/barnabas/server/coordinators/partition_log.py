@@ -42,8 +42,8 @@ class PartitionLog:
         """Give the size of the largest batch that is taken."""
         return self._log.config.max_message_bytes
 
-    def append(self, batch: bytes, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
-        """Append a batch and give its last offset; ApiError, and nothing changed, when it is not taken."""
+    def append(self, batch: bytearray, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
+        """Append a batch, in place, and give its last offset; ApiError, and nothing changed, when it is not taken."""
         return self._partition.append_coordinator(batch, self.leader_epoch, transaction_version, guard).last_offset
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:

@@ -8,7 +8,7 @@ What is part of a producer's transaction is a batch of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -22,12 +22,8 @@ from barnabas.core.replicated import Replicated
 from barnabas.model.ports import Clock
 from barnabas.server.coordinators.coordinator_log import CoordinatorLog
 from barnabas.storage.producer_verification import VerificationGuard
-from barnabas.wire.coordinator_records import (
-    CoordinatorRecord,
-    UnknownRecord,
-    encode_coordinator_key,
-    encode_coordinator_value,
-)
+from barnabas.wire.batch_writer import BatchBuilder
+from barnabas.wire.coordinator_records import CoordinatorRecord, UnknownRecord, encode_coordinator_record
 from barnabas.wire.errors import ApiError, ErrorCode, ProtocolError
 from barnabas.wire.record_batch import (
     Compression,
@@ -36,7 +32,6 @@ from barnabas.wire.record_batch import (
     control_batch,
     decode_batch,
     decode_control,
-    encode_batch,
     iter_headers,
 )
 from barnabas.wire.records.end_txn_marker import EndTxnMarker
@@ -98,30 +93,21 @@ class Marker:
     coordinator_epoch: int
     transaction_version: int = 0
 
-    def batch(self, now_ms: int) -> bytes:
+    def batch(self, now_ms: int) -> bytearray:
         """Give the control batch."""
         kind = ControlType.COMMIT if self.commit else ControlType.ABORT
-        return control_batch(
+        batch = control_batch(
             [(kind, EndTxnMarker(coordinator_epoch=self.coordinator_epoch))],
             timestamp=now_ms,
             producer_id=self.producer.producer_id,
             producer_epoch=self.producer.epoch,
             transactional=True,
         )
+        return bytearray(batch)
 
 
-@dataclass(slots=True)
-class _Waiter:
-    """Somebody to be told once: that records are committed (NONE), or why they are not."""
-
-    told: Callable[[ErrorCode], None]
-    _settled: bool = False
-
-    def settle(self, error: ErrorCode = ErrorCode.NONE) -> None:
-        """Tell, unless that was done before."""
-        if not self._settled:
-            self._settled = True
-            self.told(error)
+_Waiter = Callable[[ErrorCode], None]
+"""Is told that records are committed (NONE), or why they are not. It may be told again, which then counts no more."""
 
 
 @dataclass(slots=True)
@@ -129,7 +115,7 @@ class _Batch:
     """What is decided but not in the log yet. image: what the shard holds with it, and with nothing that is later."""
 
     image: Any = None
-    records: list[Record] = field(default_factory=list)
+    records: BatchBuilder = field(default_factory=BatchBuilder)
     size: int = 0
     waiters: list[_Waiter] = field(default_factory=list)
     producer: Producer | None = None
@@ -164,6 +150,7 @@ class ShardRuntime(Generic[S, I]):
         self._replicated: Replicated[I, _Waiter] = Replicated(shard.image)
         self._batch = _Batch()
         self._next_offset = 0
+        self._appending = False
         self._left_alone = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
@@ -188,7 +175,8 @@ class ShardRuntime(Generic[S, I]):
         self._replicated.committed_offset = min(end, self._log.high_watermark) - 1
         self._log.when_committed(self._committed)
         self.state = ShardState.ACTIVE
-        self._take(self.shard.loaded(self._now()))
+        now = self._now()
+        self._take(self.shard.loaded(now), now)
         self._arm()
         self._tell_of_commit()
         self.load_time_ms = self._clock.monotonic_ms() - started
@@ -238,7 +226,7 @@ class ShardRuntime(Generic[S, I]):
             self._timer = None
         batch, self._batch = self._batch, _Batch()
         for waiter in (*self._replicated.roll_back(), *batch.waiters):
-            waiter.settle(ErrorCode.NOT_COORDINATOR)
+            waiter(ErrorCode.NOT_COORDINATOR)
         if was_active:
             self._log.forget(self._committed)
             self._deliver(self.shard.unload(self._now()))
@@ -254,8 +242,8 @@ class ShardRuntime(Generic[S, I]):
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         try:
             self._check_active()
-            step = ask(self.shard, self._now())
-            self._take(step, future, guard)
+            now = self._now()
+            self._take(ask(self.shard, now), now, future, guard)
         except ApiError as e:
             _refuse(future, self._kind.refusal(e.code), e.message)
         self._arm()
@@ -266,7 +254,8 @@ class ShardRuntime(Generic[S, I]):
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         try:
             self._check_active()
-            self._take(ask(self.shard, self._now(), future))
+            now = self._now()
+            self._take(ask(self.shard, now, future), now)
         except ApiError as e:
             _refuse(future, self._kind.refusal(e.code), e.message)
         self._arm()
@@ -281,11 +270,11 @@ class ShardRuntime(Generic[S, I]):
         try:
             self._check_active()
             self._flush_now()
-            last_offset = self._log.append(
+            last_offset = self._append(
                 marker.batch(self._clock.now_ms()), transaction_version=marker.transaction_version
             )
             self.shard.end_transaction(marker.producer.producer_id, commit=marker.commit)
-            self._appended(last_offset, self.shard.image, [_Waiter(partial(_settle, future))])
+            self._appended(last_offset, self.shard.image, [partial(_settle, future)])
         except ApiError as e:
             _refuse(future, e.code, e.message)
         return future
@@ -306,25 +295,29 @@ class ShardRuntime(Generic[S, I]):
     def _take(
         self,
         step: Step[Any],
+        now: Now,
         future: asyncio.Future[Any] | None = None,
         guard: VerificationGuard | None = None,
     ) -> None:
         """Carry a step out: send, put aside what must be appended, and remember who waits for that."""
-        self._deliver(step)
+        if step.replies:
+            self._deliver(step)
         if step.records:
             try:
-                self._put_aside(step, guard)
+                self._put_aside(step, now, guard)
             except ApiError as e:
                 self._resume(step, e.code)
                 raise
         if step.resume is not None:
-            self._wait(_Waiter(lambda error: self._resume(step, error)))
+            self._wait(_once(partial(self._resume, step)))
         if future is not None:
-            self._wait(_Waiter(lambda error: self._conclude(future, step.response, error)))
+            self._wait(partial(self._conclude, future, step.response))
 
     def _conclude(self, future: asyncio.Future[Any], response: object, error: ErrorCode) -> None:
+        if future.done():
+            return
         if error is ErrorCode.NONE:
-            _answer(future, response)
+            future.set_result(response)
         else:
             _refuse(future, self._kind.refusal(error))
 
@@ -335,52 +328,47 @@ class ShardRuntime(Generic[S, I]):
 
     def _resume(self, step: Step[Any], error: ErrorCode) -> None:
         if step.resume is not None:
-            self._take(step.resume(self._kind.refusal(error), self._now()))
+            now = self._now()
+            self._take(step.resume(self._kind.refusal(error), now), now)
             self._arm()
 
     def _wait(self, waiter: _Waiter) -> None:
-        if self._batch.records:
+        if self._batch.records.count:
             self._batch.waiters.append(waiter)
         elif not self._replicated.wait(waiter):
-            waiter.settle()
+            waiter(ErrorCode.NONE)
 
     # appending
 
-    def _put_aside(self, step: Step[Any], guard: VerificationGuard | None) -> None:
+    def _put_aside(self, step: Step[Any], now: Now, guard: VerificationGuard | None) -> None:
         if step.producer is None:
-            self._gather(step, None)
+            self._gather(step, now, NO_PRODUCER, None)
             return
         # A batch of its own, and written at once: whoever fences the producer must not refuse what others decided.
         self._flush_now()
-        self._gather(step, guard)
+        self._gather(step, now, step.producer.producer_id, guard)
         self._flush_now()
 
-    def _gather(self, step: Step[Any], guard: VerificationGuard | None) -> None:
-        now = self._now()
-        encoded = [self._encode(record, now) for record in step.records]
-        groups = [range(len(encoded))] if step.atomic else [range(i, i + 1) for i in range(len(encoded))]
-        for group in groups:
-            size = sum(_size(encoded[i]) for i in group)
-            room = self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2
+    def _gather(self, step: Step[Any], now: Now, producer_id: int, guard: VerificationGuard | None) -> None:
+        encoded = [(record, *encode_coordinator_record(record)) for record in step.records]
+        room = self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2
+        for group in [encoded] if step.atomic else [[one] for one in encoded]:
+            size = _size(group)
             if self._batch.size + size > room:
                 self._flush_now()
-            if not self._batch.records:
-                self._batch.producer, self._batch.guard = step.producer, guard
+            batch = self._batch
+            if not batch.records.count:
+                batch.producer, batch.guard = step.producer, guard
                 self._flush_later()
-            for i in group:
+            for record, key, value in group:
                 if step.replay:
-                    producer_id = NO_PRODUCER if step.producer is None else step.producer.producer_id
-                    self.shard.replay(step.records[i], At(self._next_offset, producer_id, now.wall_ms))
+                    self.shard.replay(record, At(self._next_offset, producer_id, now.wall_ms))
                 self._next_offset += 1
-                self._batch.records.append(encoded[i])
-            self._batch.size += size
-            self._batch.image = self.shard.image
+                batch.records.add(now.wall_ms, key, value)
+            batch.size += size
+            batch.image = self.shard.image
             if size > room:
                 self._flush_now()  # it may fit once it is compressed; when it does not, all of it is undone
-
-    def _encode(self, record: CoordinatorRecord, now: Now) -> Record:
-        value = None if record.value is None else encode_coordinator_value(record.value, record.value_version)
-        return Record(0, now.wall_ms, encode_coordinator_key(record.key), value)
 
     def _flush_later(self) -> None:
         loop = asyncio.get_running_loop()
@@ -396,66 +384,80 @@ class ShardRuntime(Generic[S, I]):
 
     def _flush(self) -> ErrorCode:
         """Append what was put aside; what the log does not take is undone, and the error given."""
-        batch, self._batch = self._batch, _Batch()
-        if not batch.records or self.state is not ShardState.ACTIVE:
+        batch = self._batch
+        if not batch.records.count or self.state is not ShardState.ACTIVE:
             return ErrorCode.NONE
+        self._batch = _Batch()
         try:
-            if batch.producer is None:
-                last_offset = self._log.append(self._encode_batch(batch))
-            else:
-                last_offset = self._log.append(self._encode_batch(batch), guard=batch.guard)
+            last_offset = self._append(self._encoded(batch), guard=batch.guard)
         except ApiError as e:
             # That a producer is fenced, or too late, is its own affair.
             say = self._logger.info if e.code in _OF_PRODUCERS else self._logger.error
-            say(f"{self._kind.what} not stored", partition=self._name, records=len(batch.records), error=str(e))
+            say(f"{self._kind.what} not stored", partition=self._name, records=batch.records.count, error=str(e))
             self._undo(batch, e.code)
             return e.code
         self._appended(last_offset, batch.image, batch.waiters)
         return ErrorCode.NONE
 
+    def _encoded(self, batch: _Batch) -> bytearray:
+        compression, producer = self._settings.compression, batch.producer
+        if producer is None:
+            return batch.records.batch(compression=compression)
+        return batch.records.batch(
+            compression=compression,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            transactional=True,
+        )
+
+    def _append(self, batch: bytearray, *, transaction_version: int = 0, guard: VerificationGuard | None = None) -> int:
+        # What the log commits at once is looked at when it is known what stands there, by `_appended`.
+        self._appending = True
+        try:
+            return self._log.append(batch, transaction_version=transaction_version, guard=guard)
+        finally:
+            self._appending = False
+
     def _appended(self, last_offset: int, image: I, waiters: list[_Waiter]) -> None:
         self._next_offset = last_offset + 1
         self._replicated.appended(last_offset, image)
-        for waiter in waiters:
-            if not self._replicated.wait(waiter):
-                waiter.settle()
-        self._committed()
-        if self._replicated.committed_offset < last_offset:
+        told = self._replicated.commit(self._log.high_watermark - 1)
+        if self._replicated.committed_offset >= last_offset:
+            told += waiters
+        else:
+            for waiter in waiters:
+                self._replicated.wait(waiter)
             self._expect_commit(waiters)
-
-    def _encode_batch(self, batch: _Batch) -> bytes:
-        if batch.producer is None:
-            return encode_batch(batch.records, compression=self._settings.compression)
-        return encode_batch(
-            batch.records,
-            compression=self._settings.compression,
-            producer_id=batch.producer.producer_id,
-            producer_epoch=batch.producer.epoch,
-            transactional=True,
-        )
+        self._tell(told)
 
     def _undo(self, batch: _Batch, error: ErrorCode) -> None:
         self.shard.image = self._replicated.newest
         self._next_offset = self._log.log_end_offset
         for waiter in batch.waiters:
-            waiter.settle(error)
+            waiter(error)
         self._arm()
 
     def _committed(self) -> None:
-        for waiter in self._replicated.commit(self._log.high_watermark - 1):
-            waiter.settle()
-        self._tell_of_commit()
+        if not self._appending:
+            self._tell(self._replicated.commit(self._log.high_watermark - 1))
+
+    def _tell(self, committed: list[_Waiter]) -> None:
+        for waiter in committed:
+            waiter(ErrorCode.NONE)
+        if self.on_commit is not None:
+            self._tell_of_commit()
 
     def _tell_of_commit(self) -> None:
+        if self.on_commit is None or self.state is not ShardState.ACTIVE:
+            return
         # What was loaded may be taken back by a later leader until it is committed: nobody is told of it before.
-        settled = self.state is ShardState.ACTIVE and self._log.high_watermark >= self._loaded_to
-        if self.on_commit is not None and settled:
+        if self._log.high_watermark >= self._loaded_to:
             self.on_commit()
 
     def _expect_commit(self, waiters: list[_Waiter]) -> None:
         def too_late() -> None:
             for waiter in waiters:
-                waiter.settle(ErrorCode.REQUEST_TIMED_OUT)
+                waiter(ErrorCode.REQUEST_TIMED_OUT)
 
         asyncio.get_running_loop().call_later(self._settings.commit_timeout_ms / 1000, too_late)
 
@@ -478,24 +480,38 @@ class ShardRuntime(Generic[S, I]):
     def _tick(self) -> None:
         self._timer = None
         try:
-            for step in self._due_steps():
-                self._take_timed(step)
+            for step, now in self._due_steps():
+                self._take_timed(step, now)
         finally:
             self._arm()
 
-    def _take_timed(self, step: Step[None]) -> None:
+    def _take_timed(self, step: Step[None], now: Now) -> None:
         try:
-            self._take(step)
+            self._take(step, now)
         except ApiError as e:
             self._logger.error("a timed step was not stored", partition=self._name, error=str(e))
 
-    def _due_steps(self) -> Iterator[Step[None]]:
-        while self.state is ShardState.ACTIVE and (step := self.shard.tick(self._now())) is not None:
-            yield step
+    def _due_steps(self) -> Iterator[tuple[Step[None], Now]]:
+        while self.state is ShardState.ACTIVE and (step := self.shard.tick(now := self._now())) is not None:
+            yield step, now
 
 
-def _size(record: Record) -> int:
-    return len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
+def _size(records: Sequence[tuple[CoordinatorRecord, bytes, bytes | None]]) -> int:
+    size = _RECORD_OVERHEAD_BYTES * len(records)
+    for _, key, value in records:
+        size += len(key) + len(value or b"")
+    return size
+
+
+def _once(told: _Waiter) -> _Waiter:
+    """Give a waiter that hands on the first thing it is told, and nothing else."""
+    waiting = [told]
+
+    def tell(error: ErrorCode) -> None:
+        if waiting:
+            waiting.pop()(error)
+
+    return tell
 
 
 def _settle(future: asyncio.Future[None], error: ErrorCode) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.model.acl import AclOperation, ResourceType
 from barnabas.server.router import BY_HANDLER, handles
-from barnabas.wire.errors import ApiError, ErrorCode
+from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 if TYPE_CHECKING:
@@ -14,11 +15,8 @@ if TYPE_CHECKING:
 
 
 @handles(EndTxnRequest, authz=BY_HANDLER)
-async def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse:
+def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse | Awaitable[EndTxnResponse]:
     """Commit or abort a transaction."""
     if not ctx.authorize(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    try:
-        return await ctx.node.transactions.end(request, ctx.version)
-    except ApiError as e:
-        return EndTxnResponse(error_code=e.code)
+    return ctx.node.transactions.end(request, ctx.version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.core.metadata.image import MetadataImage
@@ -23,7 +24,9 @@ FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
 @handles(OffsetCommitRequest, authz=BY_HANDLER)
-async def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse:
+def offset_commit(
+    request: OffsetCommitRequest, ctx: RequestContext
+) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
     """Commit offsets for partitions that exist and that the principal may read."""
     if not ctx.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return refusal(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -47,9 +50,19 @@ async def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Of
         return OffsetCommitResponse(topics=refused)
     request.topics = wanted
     try:
-        response = await ctx.node.groups.commit_offsets(request, ctx.version)
+        answer = ctx.node.groups.commit_offsets(request, ctx.version)
     except ApiError as e:
-        response = refusal(wanted, e.code)
+        return OffsetCommitResponse(topics=_merged(refused, refusal(wanted, e.code).topics))
+    return _with_the_rest(request, answer, refused) if refused else answer
+
+
+async def _with_the_rest(
+    request: OffsetCommitRequest, answer: Awaitable[OffsetCommitResponse], refused: list[OffsetCommitResponseTopic]
+) -> OffsetCommitResponse:
+    try:
+        response = await answer
+    except ApiError as e:
+        response = refusal(request.topics, e.code)
     return OffsetCommitResponse(topics=_merged(refused, response.topics))
 
 
@@ -91,7 +104,8 @@ def _split(
         rest = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
         refused.append(_refuse(rest, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     if known:
-        wanted.append(OffsetCommitRequestTopic(name=topic.name, topic_id=found.id, partitions=known))
+        topic.topic_id, topic.partitions = found.id, known
+        wanted.append(topic)
 
 
 def _merged(

@@ -95,8 +95,9 @@ def produce(request: ProduceRequest, ctx: RequestContext) -> _Answer:
     if batches is None:
         return _write(request, named, ctx, Begun())
     begun = ctx.node.replicas.verification.begin(batches)
-    if not begun.guards:
-        return _write(request, named, ctx, begun)
+    answered = ctx.node.replicas.verification.ask_at_once(batches, begun) if begun.guards else begun
+    if answered is not None:
+        return _write(request, named, ctx, answered)
     keep(request)  # now: a coroutine begins only after the next request may have come in
     return _write_once_asked(request, named, ctx, batches, begun)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.model.acl import CLUSTER_NAME, AclOperation, ResourceType
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
 
 
 @handles(WriteTxnMarkersRequest, authz=BY_HANDLER)
-async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMarkersResponse:
+def write_txn_markers(
+    request: WriteTxnMarkersRequest, ctx: RequestContext
+) -> WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]:
     """Append the markers, and answer when each is committed or will not be."""
     may_alter = ctx.authorize(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME, audit_denied=False)
     if not may_alter and not ctx.authorize(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return await write_markers(request, ctx.node)
+    return write_markers(request, ctx.node)

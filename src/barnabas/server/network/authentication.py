@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from barnabas.core.sasl.exchange import Verified
 from barnabas.core.sasl.server import SaslServer, SaslState, SaslStateError
 from barnabas.model.ports import Clock
 from barnabas.model.principal import KafkaPrincipal
+from barnabas.server.network.session_limit import SessionLimit, session_limit
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.message import decode_from
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from barnabas.server.logins.mechanisms import Mechanisms
     from barnabas.server.logins.principals import Principals
     from barnabas.server.network.conduct import SessionConduct
-
-_MAX_REAUTH: Final = "connections.max.reauth.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +49,6 @@ class RawAnswer:
 
     token: bytes | None
     failure: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionLimit:
-    """How long sessions of a mechanism on a listener may last, 0 for without end, and by which key that was said."""
-
-    key: str
-    ms: int
 
 
 class SaslGate:
@@ -217,14 +208,6 @@ class Authentication:
 
     def _principal(self, client: ClientConnection, mechanism: str, verified: Verified) -> KafkaPrincipal:
         return self._conduct.principal(client, self._principals.of_sasl(client, mechanism, verified))
-
-
-def session_limit(config: NodeConfig, listener: str, mechanism: str) -> SessionLimit:
-    """Give how long a mechanism's sessions on a listener may last (KIP-368); the most specific key counts."""
-    on_listener = f"listener.name.{listener.lower()}."
-    keys = (f"{on_listener}{mechanism.lower()}.{_MAX_REAUTH}", f"{on_listener}{_MAX_REAUTH}")
-    key = next((key for key in keys if key in config.originals), _MAX_REAUTH)
-    return SessionLimit(key, config.on_mechanism(listener, mechanism, _MAX_REAUTH))
 
 
 def _want(known: bool, ctx: RequestContext) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from barnabas.model.principal import KafkaPrincipal
     from barnabas.server.context import ClientConnection
-    from barnabas.server.network.authentication import SessionLimit
+    from barnabas.server.network.session_limit import SessionLimit
 
 
 class SessionConduct:

@@ -20,6 +20,7 @@ from barnabas.net.outgoing import Part
 from barnabas.server.authorization import Authz
 from barnabas.server.context import ClientConnection, RequestContext
 from barnabas.server.network.authentication import SaslGate
+from barnabas.server.router import Promised
 from barnabas.wire.api_keys import ApiKey, ApiRow
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.header import decode_request_header
@@ -48,7 +49,8 @@ class Connection:
         self._requests = listener.requests
         self._framed: FramedConnection | None = None
         self._gate: SaslGate | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._awaited: asyncio.Future[Any] | None = None
+        """What the request under way waits for: the task that serves it, or the answer that is promised to it."""
         self._again = False
         self._renewals: int | None = None
         self.client: ClientConnection | None = None
@@ -110,8 +112,13 @@ class Connection:
         answer = self._router.route(ctx, frame, body_at)
         if isinstance(answer, list):
             self._answer(ctx, answer)
+        elif isinstance(answer, Promised):
+            self.framed.hold()
+            self._awaited = answer.answer
+            answer.answer.add_done_callback(partial(self._kept, ctx, answer))
         else:
-            self._wait(ctx, answer)
+            self.framed.hold()
+            self._awaited = asyncio.get_running_loop().create_task(self._serve(ctx, answer))
 
     def disconnected(self, reason: str) -> None:
         """Give back what the connection held."""
@@ -120,9 +127,9 @@ class Connection:
             self._node.connection_ended(self.client)
             if self._gate is not None:
                 self._node.conduct.ended(self.client, reason)
-        if self._task is not None:
+        if self._awaited is not None:
             # Not at once: a task that never began would leave what it should await behind, unawaited.
-            asyncio.get_running_loop().call_soon(self._task.cancel)
+            asyncio.get_running_loop().call_soon(self._awaited.cancel)
         if reason:
             client = self.client
             log.info(
@@ -150,7 +157,7 @@ class Connection:
     @property
     def idle_since(self) -> float:
         """Give the loop's time of the last byte; the present while a request is being served."""
-        if self._task is not None:
+        if self._awaited is not None:
             return asyncio.get_running_loop().time()
         return self.accepted_at if self._framed is None else self._framed.last_active
 
@@ -206,10 +213,6 @@ class Connection:
             stats=self._requests[row.key],
         )
 
-    def _wait(self, ctx: RequestContext, answer: Coroutine[Any, Any, list[Part]]) -> None:
-        self.framed.hold()
-        self._task = asyncio.get_running_loop().create_task(self._serve(ctx, answer))
-
     async def _serve(self, ctx: RequestContext, answer: Coroutine[Any, Any, list[Part]]) -> None:
         try:
             parts = await answer
@@ -217,7 +220,19 @@ class Connection:
             self.framed.abort(str(e))
             return
         finally:
-            self._task = None
+            self._awaited = None
+        self._answer(ctx, parts)
+        self.framed.release()
+
+    def _kept(self, ctx: RequestContext, promised: Promised, _: object) -> None:
+        self._awaited = None
+        if promised.answer.cancelled():
+            return  # as nobody is there any more
+        try:
+            parts = self._router.kept(ctx, promised)
+        except ProtocolError as e:
+            self.framed.abort(str(e))
+            return
         self._answer(ctx, parts)
         self.framed.release()
 

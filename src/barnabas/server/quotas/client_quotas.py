@@ -155,15 +155,13 @@ class RateQuota:
         self._window_ms = window_ms
         self._windows = windows
         self._rates: _Counters[QuotaRate] = _Counters(lambda: QuotaRate(window_ms, windows))
+        self.enabled = False
+        """Whether anybody has a limit; until then nothing is counted."""
 
     def update(self, image: ClientQuotasImage) -> None:
         """Take over what the image says; what was used so far still counts."""
         self._limits = QuotaLimits.of(image, self.key)
-
-    @property
-    def enabled(self) -> bool:
-        """Whether anybody has a limit; until then nothing is counted."""
-        return bool(self._limits)
+        self.enabled = bool(self._limits)
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
         """Count `value`, and give how many ms the client must wait, 0 when it is within its limit."""

@@ -219,18 +219,19 @@ class Partition:
 
     def append_coordinator(
         self,
-        batch: bytes,
+        batch: bytearray,
         epoch: int = LATEST_EPOCH,
         transaction_version: int = 0,
         guard: VerificationGuard | None = None,
     ) -> LogAppendInfo:
         """Append a batch that a coordinator made, as with acks=all. epoch: in which its coordinator leads."""
-        led = self.led()
-        self.check_epoch(epoch)
-        if len(led.isr) < self.min_isr:
+        led = self.leadership or self.led()
+        if epoch != self.leader_epoch:
+            self.check_epoch(epoch)
+        if not self._alone and len(led.isr) < self.min_isr:
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{self.tp} has {len(led.isr)} replicas in sync")
         info = self.log.append_as_leader(
-            memoryview(bytearray(batch)),
+            memoryview(batch),
             self.leader_epoch,
             origin=AppendOrigin.COORDINATOR,
             transaction_version=transaction_version,

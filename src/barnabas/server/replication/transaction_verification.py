@@ -56,6 +56,12 @@ class TransactionVerifier(Protocol):
         """Make the partitions part of the producer's transaction, which begins by that if it has to."""
         ...
 
+    def verified_at_once(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode] | None:
+        """The same as `verify`, where nobody has to be waited for; None where somebody has."""
+        ...
+
 
 class Client(Enum):
     """What a producer understands, by the version of its request."""
@@ -147,8 +153,15 @@ class TransactionVerification:
         assert self.verifier is not None, "nothing has begun"
         question = self.verifier.add if batches.client is Client.ADDS else self.verifier.verify
         found = await question(batches.transactional_id, *batches.producer, tuple(begun.guards))
-        wrong = {tp: _to_producer(code, batches.client) for tp, code in found.items() if code is not ErrorCode.NONE}
-        return Begun(batches.client, begun.guards, {**begun.errors, **wrong})
+        return _answered(batches, begun, found)
+
+    def ask_at_once(self, batches: FirstBatches, begun: Begun) -> Begun | None:
+        """The same where the coordinator is this node and knows; None where it has to be waited for."""
+        assert self.verifier is not None, "nothing has begun"
+        if batches.client is Client.ADDS:
+            return None
+        found = self.verifier.verified_at_once(batches.transactional_id, *batches.producer, tuple(begun.guards))
+        return None if found is None else _answered(batches, begun, found)
 
     async def ask_patiently(self, batches: FirstBatches, begun: Begun) -> Begun:
         """The same; asks a busy coordinator again, as sending all the records once more would cost more."""
@@ -175,6 +188,11 @@ class TransactionVerification:
         if tp in begun.errors:
             raise ApiError(begun.errors[tp])
         return begun.guards.get(tp)
+
+
+def _answered(batches: FirstBatches, begun: Begun, found: Mapping[TopicPartition, ErrorCode]) -> Begun:
+    wrong = {tp: _to_producer(code, batches.client) for tp, code in found.items() if code is not ErrorCode.NONE}
+    return Begun(batches.client, begun.guards, {**begun.errors, **wrong})
 
 
 def _to_producer(code: ErrorCode, client: Client) -> ErrorCode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 import structlog
 
@@ -14,12 +15,12 @@ from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, Wri
 
 log = structlog.get_logger("kafka.coordinator.transaction.TransactionMarkerChannelManager")
 
-Call = Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]]
-"""Asks a broker; ChannelError when there is no answer."""
+Call = Callable[[int, WriteTxnMarkersRequest], WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]]
+"""Asks a broker; ChannelError when there is no answer. The response itself when it is there at once."""
 
 
 class MarkerSender:
-    """One request a broker at a time; what comes up meanwhile goes with the next.
+    """One request a broker at a time; what comes up meanwhile, or in one turn of the loop, goes with the next.
 
     finished: called with a partition of the transaction log and an ending of it that all partitions know of.
     retry_backoff_ms: how long to wait before what failed is tried again.
@@ -38,7 +39,8 @@ class MarkerSender:
         self._finished = finished
         self._retry_backoff_ms = retry_backoff_ms
         self._marking = Marking()
-        self._requests: set[asyncio.Task[None]] = set()
+        self._requests: set[asyncio.Future[WriteTxnMarkersResponse]] = set()
+        self._sending: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -51,39 +53,69 @@ class MarkerSender:
         return self._marking.without_leader(self._leader_of)
 
     def begin(self, shard: int, endings: Iterable[Ending]) -> None:
-        """Send the markers of transactions whose outcome is committed; of those that are known already only once."""
+        """Send the markers of transactions whose outcome is committed; of those that are known already only once.
+
+        They are sent in the next turn of the loop, in which clients are told of the outcome. What this node marks at
+        once is over before it reads their next requests, which would hear CONCURRENT_TRANSACTIONS, and wait.
+        """
         self._marking.begin(shard, endings)
-        self._send()
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().call_soon(self._send)
 
     def forget(self, shard: int) -> None:
         """Send no more for a partition of the transaction log that was given up."""
         self._marking.forget(shard)
 
     def _send(self) -> None:
+        self._sending = None
         if self._closed:
             return
         for broker_id, request in self._marking.due(self._leader_of).items():
-            task = asyncio.get_running_loop().create_task(self._ask(broker_id, request))
-            self._requests.add(task)
-            task.add_done_callback(self._requests.discard)
+            self._ask(broker_id, request)
         for shard, ending in self._marking.finished():
             self._finished(shard, ending)
-        if len(self._marking) and not self._marking.is_asking:
-            self._send_later()  # nobody leads what is left
+        if self._marking.waits:
+            self._send_later()  # whoever led what is left may lead it no more
 
-    async def _ask(self, broker_id: int, request: WriteTxnMarkersRequest) -> None:
-        response: WriteTxnMarkersResponse | None = None
+    def _ask(self, broker_id: int, request: WriteTxnMarkersRequest) -> None:
         try:
-            response = await self._call(broker_id, request)
-        except ChannelError as e:
-            log.info("markers not written", broker=broker_id, transactions=len(request.markers), error=str(e))
-        finally:  # whatever went wrong: a broker that is never said to have answered would never be asked again
-            if self._marking.answered(broker_id, response):
-                # At once: what this node itself has marked is over before the client can send its next request, which
-                # would be told CONCURRENT_TRANSACTIONS, and wait, while the transaction still ends.
-                self._send()
-            else:
-                self._send_later()
+            answer = self._call(broker_id, request)
+        except Exception as e:  # noqa: BLE001 - as in _told(): the other brokers are to be asked
+            self._not_written(broker_id, request, e)
+            return
+        if isinstance(answer, WriteTxnMarkersResponse):
+            self._answered(broker_id, answer)
+            return
+        asked = asyncio.ensure_future(answer)
+        self._requests.add(asked)
+        asked.add_done_callback(partial(self._told, broker_id, request))
+
+    def _told(
+        self, broker_id: int, request: WriteTxnMarkersRequest, asked: asyncio.Future[WriteTxnMarkersResponse]
+    ) -> None:
+        self._requests.discard(asked)
+        error = asyncio.CancelledError() if asked.cancelled() else asked.exception()
+        if error is not None:
+            self._not_written(broker_id, request, error)
+        elif self._answered(broker_id, asked.result()):
+            self._send()
+
+    def _not_written(self, broker_id: int, request: WriteTxnMarkersRequest, error: BaseException) -> None:
+        """Take note that there is no answer, whatever went wrong: a broker that owes one would never be asked again."""
+        if isinstance(error, ChannelError):
+            log.info("markers not written", broker=broker_id, transactions=len(request.markers), error=str(error))
+        elif not isinstance(error, asyncio.CancelledError):
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": "markers not written", "exception": error, "broker": broker_id}
+            )
+        self._answered(broker_id, None)
+
+    def _answered(self, broker_id: int, response: WriteTxnMarkersResponse | None) -> bool:
+        """Take an answer in; says whether there is nothing in it to be tried again later."""
+        is_good = self._marking.answered(broker_id, response)
+        if not is_good and not self._closed:
+            self._send_later()
+        return is_good
 
     def _send_later(self) -> None:
         if self._retry is None:
@@ -91,14 +123,16 @@ class MarkerSender:
 
     def _send_again(self) -> None:
         self._retry = None
+        self._marking.look_again()
         self._send()
 
     async def close(self) -> None:
         """Stop. What is left is taken up by whoever coordinates next."""
         self._closed = True
-        tasks = list(self._requests)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if self._retry is not None:
-            self._retry.cancel()
+        asked = list(self._requests)
+        for one in asked:
+            one.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        for handle in (self._sending, self._retry):
+            if handle is not None:
+                handle.cancel()

@@ -50,8 +50,10 @@ class _Appended(NamedTuple):
     offsets: list[tuple[Awaitable[None], WritableTxnMarkerPartitionResult]]
 
 
-async def write_markers(request: WriteTxnMarkersRequest, node: Services) -> WriteTxnMarkersResponse:
-    """Append the markers, and answer when each is committed or will not be."""
+def write_markers(
+    request: WriteTxnMarkersRequest, node: Services
+) -> WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]:
+    """Append the markers, now, and answer when each is committed or will not be: at once where all of them are."""
     results: dict[int, dict[str, WritableTxnMarkerTopicResult]] = {}
     appended = _Appended([], [])
     for asked in request.markers:
@@ -71,13 +73,13 @@ async def write_markers(request: WriteTxnMarkersRequest, node: Services) -> Writ
                 answer = WritableTxnMarkerPartitionResult(partition_index=number)
                 result.partitions.append(answer)
                 _append(TopicPartition(topic.name, number), marker, answer, node, appended)
-    await _committed(appended, node)
-    return WriteTxnMarkersResponse(
+    response = WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(producer_id=producer_id, topics=list(topics.values()))
             for producer_id, topics in results.items()
         ]
     )
+    return _once_committed(appended, response, node) if appended.written or appended.offsets else response
 
 
 def _append(
@@ -105,8 +107,10 @@ def _append(
         answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER if e.code in _NOT_READY else e.code
 
 
-async def _committed(appended: _Appended, node: Services) -> None:
-    """Wait until what became of each marker stands in its answer."""
+async def _once_committed(
+    appended: _Appended, response: WriteTxnMarkersResponse, node: Services
+) -> WriteTxnMarkersResponse:
+    """Wait until what became of each marker stands in the response."""
     if appended.written:
         waiting = AckedRequest(node.replicas.writes, node.config["request.timeout.ms"])
         for one in appended.written:
@@ -117,11 +121,10 @@ async def _committed(appended: _Appended, node: Services) -> None:
             await waiting.done
         finally:
             waiting.abandon()
-    if not appended.offsets:
-        return
     ended = await asyncio.gather(*(future for future, _ in appended.offsets), return_exceptions=True)
     for outcome, (_, answer) in zip(ended, appended.offsets, strict=True):
         if isinstance(outcome, ApiError):
             answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER if outcome.code in _NOT_READY else outcome.code
         elif outcome is not None:
             raise outcome
+    return response

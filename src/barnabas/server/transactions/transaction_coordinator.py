@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from barnabas.core.coordinators.step import Producer
+from barnabas.core.coordinators.step import Now, Producer, Step
 from barnabas.core.groups.partitioning import partition_for
 from barnabas.core.groups.regex import TopicRegex
 from barnabas.core.transactions import describing
@@ -37,6 +37,8 @@ TRANSACTION_TOPIC: Final = "__transaction_state"
 log = structlog.get_logger("kafka.coordinator.transaction")
 R = TypeVar("R")
 _NOTE_AGAIN_MS: Final = 100
+_NOT_OURS: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+"""The partition is somebody else's, or was taken over anew, and all that was decided is begun anew with it."""
 
 
 def transaction_config(values: Mapping[str, Any]) -> TransactionConfig:
@@ -78,10 +80,8 @@ class TransactionCoordinator:
         self._producer_ids = producer_ids
         self._partition_count = partition_count
         self.markers = new_sender(self._marked)
-        self._noting: set[tuple[int, Ending]] = set()
-        """All partitions know of these; the log is about to."""
         self.noting_again: set[tuple[int, Ending]] = set()
-        """Those of them that the log did not take: it is soon asked again."""
+        """All partitions know of these, and the log did not take that: it is soon asked again."""
         self.shards: Shards[TransactionShard, TransactionImage] = Shards(
             Kind("transactional ids", "kafka.coordinator.transaction", decode_transaction_record, response_error),
             TRANSACTION_TOPIC,
@@ -120,7 +120,7 @@ class TransactionCoordinator:
             raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id has at least one character")
         return self.shards.at(self.partition_for(transactional_id))
 
-    def _submit(self, transactional_id: str, ask: Ask[TransactionShard, R]) -> Awaitable[R]:
+    def _submit(self, transactional_id: str, ask: Ask[TransactionShard, R]) -> asyncio.Future[R]:
         return self._shard(transactional_id).submit(ask)
 
     # producers; each raises ApiError with what the request is refused for
@@ -135,13 +135,24 @@ class TransactionCoordinator:
         )
 
     def add_partitions(
-        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition], version: int
-    ) -> Awaitable[ErrorCode]:
-        """Add partitions to the open transaction, or begin one. version: of AddPartitionsToTxn."""
-        return self._submit(
-            transactional_id,
-            lambda shard, now: shard.add_partitions(transactional_id, producer, partitions, version, now),
-        )
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: frozenset[TopicPartition],
+        version: int,
+        answer: Callable[[ErrorCode], R],
+    ) -> asyncio.Future[R]:
+        """Add partitions to the open transaction, or begin one.
+
+        version: of AddPartitionsToTxn; answer: makes the answer of the code that holds for each of the partitions.
+        """
+
+        def ask(shard: TransactionShard, now: Now) -> Step[R]:
+            step = shard.add_partitions(transactional_id, producer, partitions, version, now)
+            assert step.response is not None
+            return Step(step.records, answer(step.response))
+
+        return self._submit(transactional_id, ask)
 
     def add_offsets(
         self, transactional_id: str, producer: Producer, of_group: TopicPartition, version: int
@@ -154,14 +165,19 @@ class TransactionCoordinator:
 
     def verify_partitions(
         self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
-    ) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
-        """Say which partitions are in the open transaction."""
+    ) -> asyncio.Future[Mapping[TopicPartition, ErrorCode]]:
+        """Say which partitions are in the open transaction: at once, unless that depends on what is not committed."""
         return self._submit(
             transactional_id, lambda shard, now: shard.verify_partitions(transactional_id, producer, partitions)
         )
 
-    async def end(self, request: EndTxnRequest, version: int) -> EndTxnResponse:
+    def end(self, request: EndTxnRequest, version: int) -> Awaitable[EndTxnResponse]:
         """Commit or abort; the answer comes when that is decided for good, before the partitions know."""
+        if not self._producer_ids.at_hand:
+            return self._end_with_ids(request, version)
+        return self._submit(request.transactional_id, lambda shard, now: shard.end_txn(request, version, now))
+
+    async def _end_with_ids(self, request: EndTxnRequest, version: int) -> EndTxnResponse:
         await self._producer_ids.provide()
         return await self._submit(request.transactional_id, lambda shard, now: shard.end_txn(request, version, now))
 
@@ -189,29 +205,29 @@ class TransactionCoordinator:
     # markers
 
     def _committed(self, partition: int, runtime: ShardRuntime[TransactionShard, TransactionImage]) -> None:
-        endings = runtime.shard.preparing(runtime.committed_image())
-        self.markers.begin(partition, [one for one in endings if (partition, one) not in self._noting])
+        endings = runtime.shard.decided(runtime.committed_image())
+        if endings:
+            self.markers.begin(partition, endings)
 
     def _marked(self, partition: int, ending: Ending) -> None:
         """Note in the log that all partitions know; a failure is tried again as long as the shard is here."""
-        self._noting.add((partition, ending))
-        self.noting_again.discard((partition, ending))
+        if self.noting_again:
+            self.noting_again.discard((partition, ending))
         try:
             future = self.shards.at(partition).submit(lambda shard, now: shard.marked(ending, now))
         except ApiError:
-            self._noting.discard((partition, ending))  # whoever has the partition now begins anew
-            return
+            return  # whoever has the partition now begins anew
         future.add_done_callback(partial(self._noted, partition, ending))
 
     def _noted(self, partition: int, ending: Ending, future: asyncio.Future[None]) -> None:
         error = None if future.cancelled() else future.exception()
-        if isinstance(error, ApiError) and error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            # The log alone is asked again: the partitions have their markers, and each more would be written there.
-            self.noting_again.add((partition, ending))
-            asyncio.get_running_loop().call_later(_NOTE_AGAIN_MS / 1000, self._marked, partition, ending)
+        if error is None or (isinstance(error, ApiError) and error.code in _NOT_OURS):
             return
-        self._noting.discard((partition, ending))
-        if error is not None and not isinstance(error, ApiError):
+        if not isinstance(error, ApiError):
             log.error(
                 "the end of a transaction is not noted", transactional_id=ending.transactional_id, error=str(error)
             )
+            return
+        # The log alone is asked again: the partitions have their markers, and each more would be written there.
+        self.noting_again.add((partition, ending))
+        asyncio.get_running_loop().call_later(_NOTE_AGAIN_MS / 1000, self._marked, partition, ending)

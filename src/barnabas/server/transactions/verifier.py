@@ -1,6 +1,7 @@
 """Asks coordinators, for partitions that are led here, whether they are in a transaction, or puts them there (KIP-890).
 
-What is wanted of one coordinator while it is being asked goes with the next request, all transactions in one.
+What is wanted of one coordinator while it is being asked goes with the next request, all transactions in one. This
+node's own coordinator is asked without a request.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -34,6 +35,30 @@ CoordinatorOf = Callable[[str], int | None]
 """Gives the broker that looks after a transactional id, None while nobody does."""
 
 
+class OwnCoordinator(Protocol):
+    """This node's own coordinator. Each question gives a code for each partition."""
+
+    node_id: int
+
+    def add(
+        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
+    ) -> Awaitable[Errors]:
+        """Add partitions to the producer's transaction."""
+        ...
+
+    def verify(
+        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
+    ) -> Awaitable[Errors]:
+        """Say which partitions are in it."""
+        ...
+
+    def verified_at_once(
+        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
+    ) -> Errors | None:
+        """The same, None when that has to be waited for."""
+        ...
+
+
 @dataclass(slots=True)
 class _Wanted:
     """What is asked for one transaction, by whom."""
@@ -53,10 +78,16 @@ class _Wanted:
 
 
 class TransactionVerifier:
-    """One request a coordinator at a time. registry: where it counts refusals, and measures how long requests take."""
+    """One request a coordinator at a time. registry: where it counts refusals, and measures how long requests take.
 
-    def __init__(self, call: Call, coordinator_of: CoordinatorOf, registry: Metrics) -> None:
+    own: this node's own coordinator, None where there is none.
+    """
+
+    def __init__(
+        self, call: Call, coordinator_of: CoordinatorOf, registry: Metrics, *, own: OwnCoordinator | None = None
+    ) -> None:
         self._call = call
+        self._own = own
         self._coordinator_of = coordinator_of
         self._clock = registry.clock
         self._failures = registry.meter(
@@ -78,12 +109,25 @@ class TransactionVerifier:
         """Put partitions into the producer's transaction; gives why some cannot be, nothing for those that are in."""
         return await self._ask(transactional_id, Producer(producer_id, epoch), frozenset(partitions), add=True)
 
+    def verified_at_once(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> Errors | None:
+        """The same as `verify`, where nobody has to be waited for; None where somebody has."""
+        own = self._own
+        if own is None or self._coordinator_of(transactional_id) != own.node_id:
+            return None
+        found = own.verified_at_once(transactional_id, Producer(producer_id, epoch), frozenset(partitions))
+        return None if found is None else self._noted(found, 0)
+
     async def _ask(
         self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition], *, add: bool
     ) -> Errors:
         coordinator = self._coordinator_of(transactional_id)
         if coordinator is None:
             return self._refused(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if self._own is not None and coordinator == self._own.node_id:
+            question = self._own.add if add else self._own.verify
+            return await self._measured(question(transactional_id, producer, partitions))
         of_coordinator = self._wanted.setdefault(coordinator, {})
         wanted = of_coordinator.get(transactional_id)
         if wanted is not None and (wanted.producer, wanted.add) != (producer, add):
@@ -99,9 +143,15 @@ class TransactionVerifier:
         wanted.waiters.append((partitions, future))
         if coordinator not in self._asking:
             self._asking[coordinator] = asyncio.get_running_loop().create_task(self._work(coordinator))
+        return await self._measured(future)
+
+    async def _measured(self, answer: Awaitable[Errors]) -> Errors:
         begun_ms = self._clock.monotonic_ms()
-        errors = await future
-        self._times.update(self._clock.monotonic_ms() - begun_ms)
+        return self._noted(await answer, self._clock.monotonic_ms() - begun_ms)
+
+    def _noted(self, answer: Errors, took_ms: int) -> Errors:
+        errors = {tp: code for tp, code in answer.items() if code is not ErrorCode.NONE}
+        self._times.update(took_ms)
         self._failures.mark(len(errors))
         return errors
 

@@ -13,7 +13,8 @@ import structlog
 
 from barnabas.core.metadata.acl_changes import FilterResult
 from barnabas.core.metadata.delta import DeltaBuilder, MetadataDelta, difference
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.zookeeper.errors import NodeExistsError
 from barnabas.core.zookeeper.security import ZnodeAcls
 from barnabas.core.zookeeper.znodes import acls

@@ -18,7 +18,8 @@ import structlog
 
 from barnabas.core.metadata.config_changes import ConfigSchema
 from barnabas.core.metadata.delta import DeltaBuilder, MetadataDelta, difference
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import Decision, Replicated, VersionedRecord
 from barnabas.core.zookeeper.control_requests import ControllerIdentity, ControlRequest, requests
 from barnabas.core.zookeeper.deletions import Deletions

@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from barnabas.core.metadata.delta import DeltaBuilder, MetadataDelta
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import Decision
 from barnabas.core.zookeeper.errors import (
     BadVersionError,

@@ -16,7 +16,8 @@ from typing import TypeVar
 import structlog
 
 from barnabas.core.metadata.delta import DeltaBuilder, MetadataDelta, difference
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import Decision, VersionedRecord
 from barnabas.core.zookeeper.control_records import check_sender, leader_and_isr_records, update_records
 from barnabas.core.zookeeper.control_requests import ControlRequest

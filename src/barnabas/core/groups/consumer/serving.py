@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from barnabas.core.coordinators.step import Now, Step, Turn
@@ -82,7 +81,7 @@ class ConsumerMembers:
             # So large a downgrade the log never takes. With Kafka the member then stays for ever.
             return Step(self._progress.fence(left, [member]), replies=then.replies)
 
-        return replace(step, resume=without_downgrade)
+        return step._replace(resume=without_downgrade)
 
     def remove(self, group: ConsumerGroup, request: LeaveGroupRequest, now: Now) -> Step[LeaveGroupResponse]:
         """Let those go whom a LeaveGroup names."""

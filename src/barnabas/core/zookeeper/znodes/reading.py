@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.runs import replay
 from barnabas.core.metadata.topics import TopicImage
 from barnabas.core.replicated import VersionedRecord
 from barnabas.core.zookeeper.znodes import acls, brokers, clients, configs, control, tokens, topics

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from barnabas.core.metadata.configs import ConfigResource, config_record
-from barnabas.core.metadata.image import MetadataImage, replay
+from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.metadata.quotas import CLIENT_ID, USER, QuotaEntity, quota_record
+from barnabas.core.metadata.runs import replay
 from barnabas.core.metadata.scram import credential_record
 from barnabas.core.replicated import VersionedRecord
 from barnabas.core.zookeeper.znodes import acls, clients, configs, tokens
