@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import authorization, cluster, connect, groups, logins, store, transactions, wire, zookeeper
+from bench import authorization, cluster, connect, groups, logins, spark_sink, store, transactions, wire, zookeeper
 from bench.goals import Measured, Results
 from bench.librdkafka import Librdkafka
 from bench.loads import (
@@ -44,6 +44,7 @@ PARTS: Final = (
     "groups",
     "cluster",
     "connect",
+    "sink",
     "zookeeper",
     "authorization",
     "spark",
@@ -60,6 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # so that all that was started is ended
     parts = set(args.only or PARTS)
     sizes, shape = (QUICK, cluster.QUICK) if args.quick else (FULL, cluster.FULL)
+    micro_batches = spark_sink.QUICK if args.quick else spark_sink.FULL
     systems = [kind for kind in SYSTEMS if args.system is None or kind is _SHORT[args.system]]
     found = {kind.name: {part: Results() for part in PARTS} for kind in SYSTEMS}
     failures: list[str] = []
@@ -75,6 +77,10 @@ def main(argv: list[str] | None = None) -> int:
             say(f"{kind.name}, Connect workers")
             loads = connect.QUICK if args.quick else connect.FULL
             failures += connect.measure_connect(kind is KafkaSystem, loads, found[kind.name]["connect"], say)
+        if "sink" in parts:
+            say(f"{kind.name}, Spark's sinks")
+            with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as work:
+                spark_sink.measure_sink(kind, Path(work), micro_batches, found[kind.name]["sink"], say)
     in_zookeeper_mode = zookeeper.QUICK if args.quick else zookeeper.FULL
     measure_in_turn(systems, sizes, in_zookeeper_mode, found, parts)
     kafka, ours = (found[kind.name] for kind in SYSTEMS)
@@ -88,6 +94,7 @@ def main(argv: list[str] | None = None) -> int:
         "sessions": {"session_s": SESSION_S, "sessions_rules": SESSIONS_RULES},
         "acls": {"rules": sizes.rules},
         "groups": (groups.QUICK if args.quick else groups.FULL).counts,
+        "sink": micro_batches.counts,
         "zookeeper": in_zookeeper_mode.counts,
     }
     for part in PARTS:

@@ -169,6 +169,40 @@ TRANSACTIONS: Final = (
         1.0,
     ),
 )
+SINK: Final = (
+    Row(
+        "spark-sink",
+        "Spark: micro-batches of {sink_records:,} records of 100 B into a topic, at least once; for Kafka Spark's own "
+        "`kafka` sink",
+        "records/s",
+        1.0,
+    ),
+    Row("spark-sink-once", "Spark: the same, exactly once, our sink to both", "records/s", 1.0),
+    Row(
+        "spark-sink-cost",
+        "Spark: time of that, in times of our sink at least once",
+        "times",
+        1.0,
+        less_is_better=True,
+        limit=1.1,
+    ),
+    Row(
+        "spark-batch",
+        "Spark: a micro-batch of {sink_small:,} records, at least once; for Kafka Spark's own `kafka` sink",
+        "ms",
+        1.0,
+        less_is_better=True,
+    ),
+    Row("spark-batch-once", "Spark: the same, exactly once, our sink to both", "ms", 1.0, less_is_better=True),
+    Row(
+        "spark-batch-cost",
+        "Spark: time of that, in times of our sink at least once",
+        "times",
+        1.0,
+        less_is_better=True,
+        limit=1.5,
+    ),
+)
 GROUPS: Final = (
     *(
         Row(
@@ -201,6 +235,7 @@ ROWS: Final = (
     *GROUPS,
     *CLUSTER,
     *CONNECT,
+    *SINK,
     *ZOOKEEPER,
     *AUTHORIZATION,
 )

@@ -1,6 +1,7 @@
 """Members of groups, scripted: what a client sends and no more, each on its own connection, all on one event loop.
 
-They differ from real clients in one thing: they send heartbeats so often that not the heartbeats are measured.
+They differ from real clients in one thing: they send heartbeats so often that the pauses between them are not all that
+is measured. One such pause there is: what a member gave up another gets with its next heartbeat.
 """
 
 from __future__ import annotations

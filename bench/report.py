@@ -54,9 +54,10 @@ no super user), then plain. The same clients drive both, on the same cores as th
   {heartbeat:g} s; nobody waits for more members (`group.initial.rebalance.delay.ms` and
   `group.consumer.assignment.interval.ms` are 0 for both). The topic has as many partitions as the group has members;
   the time is from the moment when all have begun to join until each holds one partition, none held twice, all in one
-  generation; "CPU" is per member. Each commit is of one partition's offset, for a group of its connection's own, one
-  under way on each. Memory is looked at 5 s after each of the groups has one member, which has its share and has
-  committed an offset; on Apache Kafka, that of the JVM.
+  generation; by the consumer protocol a pause between heartbeats is in it, after which members take what others gave
+  up. "CPU" is per member. Each commit is of one partition's offset, for a group of its connection's own, one under way
+  on each. Memory is looked at 5 s after each of the groups has one member, which has its share and has committed an
+  offset; on Apache Kafka, that of the JVM.
 - Start with many ACLs: they stand in the metadata log; the time is until a user whose rights come from two of them, and
   who logs in by SCRAM, is told of a topic.
 - Clusters: three controllers and three brokers, plaintext, each a process, on the same cores. Failovers: a client does
@@ -74,6 +75,11 @@ no super user), then plain. The same clients drive both, on the same cores as th
   that of the worker and of every process that it has started, Spark's JVM too, the median of looks within two seconds
   after each task has written {connect_task_records:,} records; for a further task it is a nineteenth of what 20 tasks
   take more than one.
+- Spark's sinks: one session on all cores writes micro-batches of Spark's own `rate-micro-batch` source, four tasks each,
+  into four partitions, one after the other without pause. Time is that of whole micro-batches as Spark reports it:
+  planned, written, committed, noted in the checkpoint; "CPU" is the node's per record. At least once, Spark's own
+  `kafka` sink with its defaults is what writes to Apache Kafka; our sink writes to either in the rows that say so. The
+  sinks take turns, and a query's first two micro-batches do not count.
 - ZooKeeper: Apache Kafka is 3.9.1 there, the last release that runs on it, and both systems have the same server,
   3.8.4 with the JVM options of its own start script. The tools take turns, secure and unsecure, on a tree of topics of
   ten partitions, after a turn each that is not measured; time is that of the whole process, start included, "CPU" is

@@ -13,7 +13,7 @@ from bench import report
 
 COUNTS = (
     "topics", "partitions", "dead_partitions", "rules", "session_s", "sessions_rules", "znodes", "zk_partitions",
-    "members", "groups",
+    "members", "groups", "sink_records", "sink_small",
 )  # fmt: skip
 
 

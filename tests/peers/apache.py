@@ -28,7 +28,8 @@ class ApacheKafka:
     """The command of a node with a `server.properties`, broker or controller or both, and when it is ready.
 
     jvm: options of the launcher; logins: client settings, each of which has to be let in before the node counts as
-    ready; log_requests: every request that it gets, in its log (JSON, `kafka.request.logger`); release: of Kafka.
+    ready; log_requests: every request that it gets, in its log (JSON, `kafka.request.logger`); release: of Kafka;
+    plugins: folders of Java classes that its configuration names.
     """
 
     def __init__(
@@ -38,11 +39,12 @@ class ApacheKafka:
         logins: Sequence[Mapping[str, str]] = (),
         log_requests: bool = False,
         release: str = KAFKA,
+        plugins: Sequence[Path] = (),
     ) -> None:
         self._jvm = tuple(jvm)
+        self._classpath = ":".join([*map(str, plugins), kafka_classpath(release)])
         self._logins = [ClientConfig.from_properties(dict(login)) for login in logins]
         self._log_requests = log_requests
-        self._release = release
         self.refusal = ""
         """Why the last login was refused; empty when none was."""
 
@@ -54,7 +56,7 @@ class ApacheKafka:
             f"-Dlog4j2.configurationFile={_HERE / 'log4j2.properties'}",
             f"-Dbarnabas.requests={'DEBUG' if self._log_requests else 'OFF'}",
             "-cp",
-            kafka_classpath(self._release),
+            self._classpath,
             "kafka.Kafka",
             str(files.properties),
         ]

@@ -67,7 +67,8 @@ class RealKafka:
     folder: where its files go; listeners: security protocols, one listener each, named as the protocol;
     scram_users: name -> password, both SCRAM mechanisms, on top of `admin`; authorizer: StandardAuthorizer
     with admin (and, so that plain listeners stay convenient, ANONYMOUS) as super users; properties: more
-    server.properties; jvm: options of the Java launcher, small and quick to start unless others are given.
+    server.properties; jvm: options of the Java launcher, small and quick to start unless others are given; plugins:
+    folders of Java classes that the properties name.
     """
 
     folder: Path
@@ -78,6 +79,7 @@ class RealKafka:
     format_args: Sequence[str] = ()
     node_id: int = 1
     jvm: Sequence[str] = SMALL_JVM
+    plugins: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +92,7 @@ class RealKafka:
             self.tls = TlsFiles.make(self.folder / "tls")
         self.config_file = self.folder / "server.properties"
         self.config_file.write_text("".join(f"{k}={v}\n" for k, v in self._server_properties().items()))
-        self.software = ApacheKafka(self.jvm, logins=self._logins())
+        self.software = ApacheKafka(self.jvm, logins=self._logins(), plugins=self.plugins)
         address = Address(ports[0], ports[0])
         controller = Address(self.controller_port, self.controller_port)
         self.process = NodeProcess(NodePlan(self.node_id, address, controller), DevFiles(self.folder), self.software)

@@ -12,7 +12,7 @@ import pytest
 from barnabas.core.metadata.image import snapshot_records
 from barnabas.server.authorization import Authz
 from barnabas.server.context import ClientConnection, RequestContext
-from barnabas.server.handlers import BROKER, CONTROLLER, TELEMETRY, ZOOKEEPER
+from barnabas.server.handlers import BROKER, CONTROLLER, TELEMETRY, ZOOKEEPER, ZOOKEEPER_CONTROLLER
 from barnabas.server.router import BY_HANDLER, Handler, Router
 from barnabas.testing.cluster import Cluster
 from barnabas.wire.api_keys import API_KEYS, ApiKey
@@ -364,8 +364,9 @@ def test_every_handler_of_the_package_is_served_somewhere() -> None:
         for entry in files("barnabas.server.handlers").iterdir()
         if entry.name.endswith(".py") and not entry.name.startswith("__")
     }
-    assert modules == {listed.rpartition(":")[2] for listed in (*BROKER, *TELEMETRY, *CONTROLLER, *ZOOKEEPER)}
-    for listed in (*BROKER, *TELEMETRY, *CONTROLLER, *ZOOKEEPER):
+    served = (*BROKER, *TELEMETRY, *CONTROLLER, *ZOOKEEPER, *ZOOKEEPER_CONTROLLER)
+    assert modules == {listed.rpartition(":")[2] for listed in served}
+    for listed in served:
         api = listed.partition(":")[0]
         assert API_KEYS[ApiKey[api.upper()]].key.name.lower() == api
 

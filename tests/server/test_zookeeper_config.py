@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from barnabas.core.metadata.image import MetadataImage
+from barnabas.core.metadata.delta import difference
+from barnabas.core.metadata.image import MetadataImage, replay_one
 from barnabas.model.config import ConfigError, format_properties
 from barnabas.model.principal import ANONYMOUS, KafkaPrincipal
+from barnabas.net.clock import SystemClock
 from barnabas.net.zookeeper.config import zookeeper_settings
 from barnabas.net.zookeeper.logins import DigestLogin
 from barnabas.server.authorizer_names import ACL_AUTHORIZER, STANDARD_AUTHORIZER
 from barnabas.server.config import NodeConfig
 from barnabas.server.described_configs import DescribedConfigs, Telling
 from barnabas.server.own_principal import own_principal
+from barnabas.server.publishers.configs import ConfigPublisher
+from barnabas.storage.log_dirs import LogDirs
+from barnabas.wire.records.config_record import ConfigRecord
 
+GENERATED = "broker.id.generation.enable"
 GOOD = {
     "broker.id": "3",
     "zookeeper.connect": "127.0.0.1:2181,127.0.0.1:2182/kafka",
@@ -102,7 +109,11 @@ def test_the_controller_is_met_where_brokers_meet_unless_it_has_a_listener() -> 
         ({"zookeeper.metadata.migration.enable": "true"}, "moving a cluster from ZooKeeper to KRaft is not offered"),
         ({"zookeeper.ssl.crl.enable": "true"}, "not checked for revocation"),
         ({"controller.listener.names": "CONTROL"}, "no listener is the controllers' in ZooKeeper mode"),
-        ({"broker.id": "-1"}, "broker.id is not set, and ids are not given by ZooKeeper here"),
+        ({"broker.id": "-1", GENERATED: "false"}, "broker.id is not set, and broker.id.generation.enable=false: set"),
+        ({"broker.id": "-2"}, "node.id: '-2' is not allowed; want a number of at least -1"),
+        ({"broker.id": "1001"}, "broker.id=1001 is above reserved.broker.max.id=1000, where the ids begin"),
+        ({"broker.id": "6", "reserved.broker.max.id": "5"}, "If ZooKeeper gave this broker its id, take broker.id out"),
+        ({"broker.id": "-1", "node.id": "4"}, "broker.id=-1 and node.id=4 must agree"),
         ({"node.id": "4"}, "broker.id=3 and node.id=4 must agree"),
         ({"inter.broker.protocol.version": "4.0"}, "want a release from 0.8.0 to 3.9"),
         ({"inter.broker.listener.name": "OTHER"}, "set inter.broker.listener.name to one of CLIENTS, BROKERS, CONTROL"),
@@ -120,9 +131,26 @@ def test_a_fault_is_named_with_what_would_be_right(change: dict[str, str], said:
     assert said in str(refused.value)
 
 
-def test_an_id_has_to_be_given() -> None:
+def test_ids_are_set_or_left_to_zookeeper() -> None:
+    for left in (without("broker.id"), {**GOOD, "broker.id": "-1"}):
+        assert not NodeConfig.parse(left).has_id
+    assert NodeConfig.parse({**GOOD, "broker.id": "1000"}).node_id == 1000
+    assert NodeConfig.parse({**GOOD, "broker.id": "1001", "reserved.broker.max.id": "1001"}).node_id == 1001
+    assert NodeConfig.parse({**GOOD, "broker.id": "1001", GENERATED: "false"}).node_id == 1001
     with pytest.raises(ConfigError, match=r"broker\.id is not set.*meta\.properties"):
-        NodeConfig.parse(without("broker.id"))
+        NodeConfig.parse({**without("broker.id"), GENERATED: "false"})
+
+
+def test_an_id_of_zookeepers_stays_when_the_configuration_changes(tmp_path: Path) -> None:
+    static = replace(NodeConfig.parse(without("broker.id")), given_id=1001)
+    taken: list[NodeConfig] = []
+    publisher = ConfigPublisher(static, LogDirs([tmp_path], SystemClock()), taken.append)
+    change = ConfigRecord(resource_type=4, resource_name="1001", name="log.retention.ms", value="7")
+    image = replay_one(MetadataImage.EMPTY, change)
+    publisher.publish(difference(MetadataImage.EMPTY, image), image)
+    assert [(one.node_id, one["log.retention.ms"]) for one in taken] == [(1001, 7)]
+    rows = DescribedConfigs(static, taken[0], image).broker(Telling())
+    assert {row.value for row in rows if row.name in ("broker.id", "node.id")} == {"-1"}  # as Kafka shows it
 
 
 def test_settings_of_the_other_mode_are_told_to_have_no_effect() -> None:
@@ -139,10 +167,9 @@ def test_settings_of_the_other_mode_are_told_to_have_no_effect() -> None:
     assert f"unless the authorizer is {ACL_AUTHORIZER}: password.encoder.secret, zookeeper.connect" in warning
 
 
-@pytest.mark.parametrize("name", ["zookeeper.max.in.flight.requests", "reserved.broker.max.id"])
-def test_settings_without_effect_are_told(name: str) -> None:
-    (warning,) = NodeConfig.parse({**GOOD, name: "5"}).warnings
-    assert warning == f"settings of Kafka's that have no effect here: {name}"
+def test_settings_without_effect_are_told() -> None:
+    (warning,) = NodeConfig.parse({**GOOD, "zookeeper.max.in.flight.requests": "5"}).warnings
+    assert warning == "settings of Kafka's that have no effect here: zookeeper.max.in.flight.requests"
 
 
 def test_acls_of_a_kraft_cluster_may_be_in_zookeeper_when_that_is_said() -> None:

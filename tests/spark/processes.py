@@ -23,6 +23,7 @@ HOME: Final = Path(pyspark.__file__).parent
 MASTER_READY: Final = "I have been elected leader"
 WORKER_READY: Final = "Successfully registered with master"
 CONNECT_READY: Final = "Spark Connect server started at"
+_DEPLOY: Final = "org.apache.spark.deploy"
 _LOG4J: Final = """\
 rootLogger.level = info
 rootLogger.appenderRef.stdout.ref = stdout
@@ -101,20 +102,23 @@ class StandaloneCluster:
     def __enter__(self) -> Self:
         port, web, worker_web = free_ports(3)
         self.url = f"spark://127.0.0.1:{port}"
-        deploy = "org.apache.spark.deploy"
         self._start(
-            f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web),
+            f"{_DEPLOY}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web),
             ready=MASTER_READY,
         ).wait_ready()  # fmt: skip
-        self._start(
-            f"{deploy}.worker.Worker", "--host", "127.0.0.1", "-c", "2", "-m", "2g",
-            "--webui-port", str(worker_web), self.url, ready=WORKER_READY,
-        ).wait_ready()  # fmt: skip
+        self.start_worker("127.0.0.1", worker_web)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for daemon in reversed(self._daemons):
             daemon.stop()
+
+    def start_worker(self, host: str, web: int) -> None:
+        """Start a worker with two cores. host: an address of loopback; Spark takes each for a machine of its own."""
+        self._start(
+            f"{_DEPLOY}.worker.Worker", "--host", host, "-c", "2", "-m", "2g", "--webui-port", str(web), self.url,
+            ready=WORKER_READY,
+        ).wait_ready()  # fmt: skip
 
     def start_connect_server(self) -> str:
         """Start a Spark Connect server whose work runs on this cluster; give its `sc://` address."""

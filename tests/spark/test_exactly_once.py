@@ -34,6 +34,10 @@ class Query:
     def write(self, batch: int | None, number: int, *values: int) -> RowsWritten:
         return exactly_once.write(self.options, Part(PREFIX, self.run, number, batch), rows(*values))
 
+    def attempt(self, execution: str, batch: int | None, *values: int) -> RowsWritten:
+        """Write as one of the attempts of an execution's first task."""
+        return exactly_once.write(self.options, Part(PREFIX, self.run, 0, batch, execution), rows(*values))
+
     def commit(self, batch: int | None, *written: RowsWritten) -> None:
         exactly_once.commit(self.options, written, batch)
 
@@ -80,6 +84,25 @@ def test_a_second_attempt_shuts_the_first_out(query: Query) -> None:
         query.commit(0, first, other)
     query.commit(0, second, other)
     query.wait_seen(once(2))
+
+
+@pytest.mark.parametrize("batch", [0, None])
+def test_a_late_attempt_takes_what_is_prepared_for_its_own(query: Query, batch: int | None) -> None:
+    first = query.attempt("a", batch, 0, 1)
+    assert query.attempt("a", batch, 0, 1) == first
+    query.commit(batch, first)
+    query.wait_seen(once(2))
+    assert query.seen(committed=False) == once(2)
+
+
+def test_what_an_earlier_execution_has_prepared_is_not_taken(query: Query) -> None:
+    stale = query.attempt("a", 0, 0, 1)  # and here the driver is killed
+    query.commit(0, query.attempt("b", 0, 2))
+    query.wait_seen(once(3, 2))
+    query.commit(1, query.attempt("b", 1, 3))  # nor what the same one has for another batch
+    query.wait_seen(once(4, 2))
+    with pytest.raises(SourceError, match="another attempt of this task has begun"):
+        query.commit(0, stale)
 
 
 def test_what_is_aborted_is_never_seen(query: Query) -> None:

@@ -85,6 +85,26 @@ def test_every_input_is_there_once_wherever_driver_and_tasks_are_killed(
     assert sink.seen(target, 2, committed=False).total() > 2 * PER_BATCH, "nothing was written twice and aborted"
 
 
+def test_a_batch_write_with_a_name_is_written_once_however_often_it_is_run(
+    spark: SparkSession, real_kafka: RealKafka
+) -> None:
+    sink = Sink.of_kafka(real_kafka)
+    target = sink.create(2)
+    options = {**sink.options, "topic": target, "exactlyOnce": "true", "txnAppId": target}
+
+    def write(version: int, start: int, end: int) -> None:
+        frame = spark.range(start, end, numPartitions=3).select(F.col("id").cast("string").alias("value"))
+        frame.write.format("barnabas").options(**options, txnVersion=version).mode("append").save()
+
+    write(0, 0, 30)
+    write(0, 0, 30)
+    write(1, 30, 40)
+    sink.wait_seen(target, 2, once(40))
+    with pytest.raises(Exception, match="larger txnVersion"):
+        write(0, 0, 30)
+    assert sink.seen(target, 2) == once(40)
+
+
 def test_a_batch_write_is_seen_whole_or_not_at_all(spark: SparkSession, real_kafka: RealKafka) -> None:
     sink = Sink.of_kafka(real_kafka)
     target = sink.create(2)

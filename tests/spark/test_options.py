@@ -113,6 +113,8 @@ def test_exactly_once_is_asked_for() -> None:
     assert parse_write_options(CLIENT | {"exactlyOnce": "true"}).transactional_id_prefix == "barnabas-spark"
     named = {"exactlyonce": "TRUE", "transactionalidprefix": "orders", "kafka.acks": "all"}
     assert parse_write_options(CLIENT | named).transactional_id_prefix == "orders"
+    write = {"exactlyOnce": "true", "txnAppId": "nightly", "txnVersion": "20261123"}
+    assert parse_write_options(CLIENT | write).write_id == ("nightly", 20261123)
 
 
 @pytest.mark.parametrize(("options", "says"), [
@@ -123,6 +125,9 @@ def test_exactly_once_is_asked_for() -> None:
     ({"exactlyOnce": "true", "transactionalIdPrefix": " "}, "transactionalIdPrefix is empty"),
     ({"exactlyOnce": "true", "kafka.acks": "1"}, "kafka.acks is '1', but exactlyOnce needs all"),
     ({"exactlyOnce": "true", "kafka.enable.idempotence": "false"}, "exactlyOnce needs true"),
+    ({"exactlyOnce": "true", "txnAppId": "nightly"}, "txnAppId is 'nightly' and txnVersion '': give both"),
+    ({"exactlyOnce": "true", "txnAppId": "nightly", "txnVersion": "-1"}, "a number that grows"),
+    ({"txnAppId": "nightly", "txnVersion": "1"}, "txnAppId has no effect without transactions"),
     ({"kafka.transactional.id": "orders"}, "use exactlyOnce, and transactionalIdPrefix"),
 ])  # fmt: skip
 def test_transactions_that_cannot_be_are_refused(options: dict[str, str], says: str) -> None:

@@ -14,6 +14,7 @@ from barnabas.core.metadata.delta import MetadataDelta
 from barnabas.core.metadata.image import MetadataImage
 from barnabas.core.zookeeper.control_requests import ControlRequest
 from barnabas.core.zookeeper.security import acls_for
+from barnabas.core.zookeeper.values import ZnodeId
 from barnabas.core.zookeeper.znodes import brokers
 from barnabas.model.config import Password
 from barnabas.model.features import MetadataVersion
@@ -28,6 +29,8 @@ from tests.core.metadata.clusters import SCHEMA
 from tests.peers.zookeeper import ZooKeeper
 
 STRICT = partial(acls_for, secure=True)
+STORED = STRICT("/brokers", owners=(ZnodeId("sasl", "kafka"),))
+"""The same, as ZooKeeper keeps it for those whom `nodes` gives."""
 LIMIT_S = 60
 
 

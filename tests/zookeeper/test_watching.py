@@ -35,7 +35,7 @@ from barnabas.wire.records.partition_change_record import PartitionChangeRecord
 from barnabas.wire.records.remove_topic_record import RemoveTopicRecord
 from tests.core.metadata.clusters import SCHEMA
 from tests.peers.zookeeper import ZooKeeper
-from tests.zookeeper.controllers import LIMIT_S, STRICT, Node, nodes
+from tests.zookeeper.controllers import LIMIT_S, STORED, STRICT, Node, nodes
 
 pytestmark = pytest.mark.peer
 ORDERS = TopicPartition("orders", 0)
@@ -367,6 +367,7 @@ def test_a_preferred_election_that_a_tool_asks_for_is_held_once(zookeeper: ZooKe
 # -- deletions
 
 
+@pytest.mark.requirement("Z-05", "Z-06")
 def test_a_topic_goes_when_its_last_replica_does_and_its_name_is_free_then(zookeeper: ZooKeeper, chroot: str) -> None:
     async def run() -> None:
         async with leading(zookeeper, chroot) as (one, two, three):
@@ -379,7 +380,7 @@ def test_a_topic_goes_when_its_last_replica_does_and_its_name_is_free_then(zooke
             remove = Decision((VersionedRecord(RemoveTopicRecord(topic_id=topic.id), 0),), None)
             await one.controller.write(lambda image: remove)
             assert "orders" not in one.image.topics.by_name
-            assert await two.zk.exists(topics.deletion_path("orders")) is not None
+            assert (await two.zk.acls(topics.deletion_path("orders")))[0] == STORED
             assert await two.zk.exists(topics.state_path(*ORDERS)) is not None
             again = [
                 VersionedRecord(record, version)

@@ -78,7 +78,7 @@ def command(
 
 async def _serve(config: NodeConfig, files: DevFiles | None, ready_file: Path | None) -> None:
     gc.set_threshold(STARTING_GC_THRESHOLD, *gc.get_threshold()[1:])
-    node = Node(config)
+    node = await Node.create(config)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

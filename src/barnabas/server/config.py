@@ -14,6 +14,7 @@ from barnabas.server.authorizer_names import ACL_AUTHORIZER, ACL_STORE_PREFIX, A
 from barnabas.server.authorizer_names import AUTHORIZERS as AUTHORIZERS
 from barnabas.server.config_checks import check
 from barnabas.server.config_keys import TABLE as TABLE
+from barnabas.server.config_keys.general import NO_ID
 from barnabas.server.config_warnings import warnings_of
 from barnabas.server.endpoints import PROTOCOLS as PROTOCOLS
 from barnabas.server.endpoints import Endpoint as Endpoint
@@ -23,10 +24,6 @@ _NEITHER: Final = (
     "neither process.roles nor zookeeper.connect is set: want process.roles=broker, controller or broker,controller, "
     "or, for a cluster in ZooKeeper mode, zookeeper.connect=host:port,host:port/chroot"
 )
-_NO_ID: Final = (
-    "broker.id is not set, and ids are not given by ZooKeeper here: set it. The id that Kafka gave this broker, if it "
-    "did, stands in meta.properties of its data directories"
-)
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class NodeConfig:
     """Everything a node was told, checked.
 
     values: typed, by key, defaults included; originals: the texts as given, listener-prefixed keys too; warnings:
-    what an operator should read at the start.
+    what an operator should read at the start; given_id: of a broker whose file sets none (`has_id`), once it is known.
     """
 
     values: Mapping[str, Any]
@@ -43,6 +40,7 @@ class NodeConfig:
     advertised: tuple[Endpoint, ...]
     voters: tuple[Voter, ...]
     warnings: tuple[str, ...] = ()
+    given_id: int | None = None
 
     @classmethod
     def load(cls, path: Path, overrides: Mapping[str, str] | None = None) -> NodeConfig:
@@ -70,9 +68,14 @@ class NodeConfig:
         return self.values[key]
 
     @property
+    def has_id(self) -> bool:
+        """Say whether this node's id is known; where not, a broker of ZooKeeper mode is given one at its start."""
+        return self.node_id != NO_ID
+
+    @property
     def node_id(self) -> int:
-        """Give this node's id."""
-        return int(self.values["node.id"])
+        """Give this node's id, NO_ID while it has none."""
+        return int(self.values["node.id"]) if self.given_id is None else self.given_id
 
     @property
     def is_zookeeper_mode(self) -> bool:
@@ -219,6 +222,4 @@ def _of_its_mode(properties: Mapping[str, str]) -> Mapping[str, str]:
         return properties
     if not properties.get(CONNECT, "").strip():
         raise ConfigError(_NEITHER)
-    if properties.get("node.id", "").strip() in ("", "-1"):
-        raise ConfigError(_NO_ID)
-    return {"process.roles": "", "controller.listener.names": "", **properties}
+    return {"process.roles": "", "controller.listener.names": "", "node.id": str(NO_ID), **properties}

@@ -28,12 +28,18 @@ def check(config: NodeConfig) -> None:
     if config.is_zookeeper_mode:
         zookeeper_checks.check(config)
     else:
+        _check_id(config)
         _check_controller_listeners(config)
         _check_quorum(config)
         _check_acl_store(config)
     _check_listeners(config)
     _check_security(config)
     check_broker_keys(config.values)
+
+
+def _check_id(config: NodeConfig) -> None:
+    if not config.has_id:
+        raise ConfigError(f"node.id: '{config.node_id}' is not allowed; want a number of at least 0")
 
 
 def _check_controller_listeners(config: NodeConfig) -> None:

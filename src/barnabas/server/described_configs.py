@@ -77,7 +77,7 @@ class DescribedConfigs:
         self._layers: tuple[tuple[Source, Mapping[str, str]], ...] = (
             (Source.BROKER, image.configs.get(broker)),
             (Source.CLUSTER_DEFAULT, image.configs.get(CLUSTER_DEFAULT)),
-            (Source.STATIC, {"broker.id": str(static.node_id), **static.originals}),
+            (Source.STATIC, {"broker.id": str(static["node.id"]), **static.originals}),
             (Source.DEFAULT, _DEFAULTS),
         )
 
@@ -101,7 +101,7 @@ class DescribedConfigs:
         when_set = {*_TOLD_WHEN_SET, *(() if self._effective.is_zookeeper_mode else _ONLY_OF_KAFKA_3)}
         for key in TABLE:
             if not key.internal and key.name not in when_set:
-                value = self._effective.node_id if key.name == "broker.id" else values[key.name]
+                value = values["node.id" if key.name == "broker.id" else key.name]
                 yield self._broker_entry(key.name, key, _text(key, value), telling)
         for name, text in self._effective.originals.items():
             if name not in TABLE or name in when_set:

@@ -5,10 +5,13 @@ All else of a node does not know the mode: images, publishers, handlers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.model.config import ConfigError
+from barnabas.storage.fs import OsFileSystem
 
 if TYPE_CHECKING:
     from barnabas.core.zookeeper.control_requests import ControlRequest
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.cluster_changes import ClusterChanges
     from barnabas.server.cluster_metadata import ClusterMetadata, DecidingController, MetadataWriter
-    from barnabas.server.config import Endpoint
+    from barnabas.server.config import Endpoint, NodeConfig
     from barnabas.server.context import SupportedFeature
     from barnabas.server.forwarding.channel import ForwardingChannel
     from barnabas.server.forwarding.controller_channel import ControllerChannel, LocalChannel
@@ -161,13 +164,31 @@ class Mode(Protocol):
 def mode_of(node: Node, fs: FileSystem | None) -> Mode:
     """Give the mode that a node's configuration wants; ZooKeeper's is loaded only where it is wanted."""
     if node.config.is_zookeeper_mode:
-        try:
+        with _its_extra():
             from barnabas.server.zookeeper.mode import ZooKeeperMode
-        except ModuleNotFoundError as e:
-            raise ConfigError(
-                f"zookeeper.connect is set, and {e.name} is not installed: pip install 'barnabas[zookeeper]'"
-            ) from e
         return ZooKeeperMode(node)
     from barnabas.server.kraft_mode import KRaftMode
 
     return KRaftMode(node, fs)
+
+
+async def with_id(config: NodeConfig, fs: FileSystem | None = None) -> NodeConfig:
+    """Give a node's configuration with the id that ZooKeeper gave the node, or gives it now, where the file sets none.
+
+    Errors are those of `broker_id`; ConfigError without the extra.
+    """
+    if config.has_id:
+        return config
+    with _its_extra():
+        from barnabas.server.zookeeper.broker_ids import broker_id
+    return replace(config, given_id=await broker_id(config, fs or OsFileSystem()))
+
+
+@contextmanager
+def _its_extra() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as e:
+        raise ConfigError(
+            f"zookeeper.connect is set, and {e.name} is not installed: pip install 'barnabas[zookeeper]'"
+        ) from e

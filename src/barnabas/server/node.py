@@ -34,7 +34,7 @@ from barnabas.server.kraft_mode import KRaftMode
 from barnabas.server.logins.mechanisms import Mechanisms
 from barnabas.server.logins.principals import Principals
 from barnabas.server.metrics import ServerMetrics
-from barnabas.server.mode import mode_of
+from barnabas.server.mode import mode_of, with_id
 from barnabas.server.network.authentication import Authentication
 from barnabas.server.network.conduct import SessionConduct
 from barnabas.server.network.connection_limits import ConnectionLimits
@@ -108,7 +108,8 @@ class Node:
         self, config: NodeConfig, fs: FileSystem | None = None, *, conduct: SessionConduct | None = None
     ) -> None:
         """fs: the disk, the operating system's unless another is given; conduct: of clients' sessions, for those who
-        test clients."""
+        test clients. Where `config` leaves the id to ZooKeeper: see `create`."""
+        assert config.has_id, "a node is made with its id"
         self.config = config
         self.conduct = conduct or SessionConduct()
         self.static_config = config
@@ -172,6 +173,14 @@ class Node:
             self.client_metrics = self.broker.client_metrics
             self._publishers += self.broker.publishers
         self._publishers += [self.quotas, ConnectionRatePublisher(self.limits)]
+
+    @classmethod
+    async def create(cls, config: NodeConfig) -> Node:
+        """Make a node, and find its id first where the file sets none; NodeStartError when it cannot have one."""
+        try:
+            return cls(await with_id(config))
+        except _REASONS as e:
+            raise NodeStartError(str(e)) from e
 
     # --- what handlers ask for
 

@@ -139,8 +139,8 @@ class Router:
         handler here but are forwardable; forwarded: the modules that controllers have for such, None for all."""
         self.listener = listener
         self._forward = forward
-        self._carried = None if forwarded is None else {int(ApiKey[m.upper()]) for m in forwarded}
-        self._modules = {int(ApiKey[m.partition(":")[0].upper()]): m.rpartition(":")[2] for m in modules}
+        self._carried = None if forwarded is None else {_key_of(m) for m in forwarded}
+        self._modules = {_key_of(m): m.rpartition(":")[2] for m in modules}
         self._loaded: dict[int, Handler] = {}
         self._refused_peers = RefusedPeers()
         if len(self._modules) != len(modules):
@@ -339,6 +339,10 @@ class Router:
         encode_into(answer, ctx.version, parts)
         ctx.node.quotas.encoded(ctx, perf_counter_ns() - begin_ns)
         return framed(parts)
+
+
+def _key_of(module: str) -> int:
+    return int(ApiKey[module.partition(":")[0].upper()])
 
 
 def _relayed(ctx: RequestContext, frame: bytes) -> bytes:

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from barnabas.server.config import NodeConfig
 
 _CONTROL_PLANE: Final = "control.plane.listener.name"
+_GENERATION: Final = "broker.id.generation.enable"
+_MAX_ID: Final = "reserved.broker.max.id"
 
 
 def check(config: NodeConfig) -> None:
     """Raise ConfigError, which names what is wrong and what would be right, unless a broker can be so."""
     parse_connect(config[CONNECT])
+    _check_id(config)
     if config["controller.listener.names"]:
         raise ConfigError(
             "controller.listener.names is set, and no listener is the controllers' in ZooKeeper mode: take it out, or "
@@ -30,6 +33,22 @@ def check(config: NodeConfig) -> None:
         )
     _check_authorizer(config)
     _check_listeners(config)
+
+
+def _check_id(config: NodeConfig) -> None:
+    highest = config[_MAX_ID]
+    if not config[_GENERATION]:
+        if not config.has_id:
+            raise ConfigError(
+                f"broker.id is not set, and {_GENERATION}=false: set it, or have ZooKeeper give it. An id that this "
+                "broker had before stands in meta.properties of its data directories"
+            )
+    elif config.node_id > highest:
+        raise ConfigError(
+            f"broker.id={config.node_id} is above {_MAX_ID}={highest}, where the ids begin that ZooKeeper gives: raise "
+            f"{_MAX_ID}, or set {_GENERATION}=false on all brokers. If ZooKeeper gave this broker its id, take "
+            "broker.id out: it stands in meta.properties of its data directories"
+        )
 
 
 def _check_authorizer(config: NodeConfig) -> None:

@@ -27,6 +27,7 @@ from barnabas.client.transactional_producer import TransactionalProducer
 from barnabas.model.acl import AclOperation
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.net.client import ChannelError
+from barnabas.spark import attempts
 from barnabas.spark.bridge import Bridge, borrow
 from barnabas.spark.explain import RefusedError, SourceError, about, explained
 from barnabas.spark.options import WriteOptions
@@ -56,6 +57,11 @@ def write(options: WriteOptions, part: Part, batches: Iterable[pa.RecordBatch]) 
         return RowsWritten(0)
     rows = itertools.chain([first], filled)
     with _cluster(options) as bridge:
+        with explained(bridge.config, AclOperation.READ):
+            prepared = bridge.call(lambda cluster: attempts.prepared(cluster, part))
+        if prepared is not None:
+            _consume(rows)
+            return prepared
         failures = Failures()
 
         async def make(cluster: Cluster) -> TransactionalProducer:
@@ -91,7 +97,7 @@ def commit(options: WriteOptions, written: Sequence[RowsWritten], batch: int | N
         remedy = (
             "what is committed stays, the rest will not be seen"
             if batch is None
-            else "start the query again: it writes what is missing, and nothing twice"
+            else "start the query, or the write, again: it writes what is missing, and nothing twice"
         )
         raise SourceError(f"{failed[0][1]}. {so_far}; {remedy}") from failed[0][1]
 
@@ -125,13 +131,19 @@ async def _takeover(cluster: Cluster, producer: TransactionalProducer, part: Par
     if newest.offset > part.batch + 1:
         raise SourceError(
             f"{part}: batch {newest.offset - 1} of this query was committed already. The checkpoint is older than what "
-            "was written: use the newest one, or a new one, with which the query starts from its starting offsets"
+            "was written: use the newest one, or a new one, with which the query starts from its starting offsets; a "
+            "write of your own needs a larger txnVersion"
         )
     return newest if newest.offset == part.batch + 1 else None
 
 
+def _consume(batches: Iterable[pa.RecordBatch]) -> int:
+    """Take all rows, which Spark wants of a task, and count them."""
+    return sum(batch.num_rows for batch in batches)
+
+
 def _count_again(part: Part, done: CommittedOffset, batches: Iterable[pa.RecordBatch]) -> RowsWritten:
-    rows = sum(batch.num_rows for batch in batches)
+    rows = _consume(batches)
     if done.metadata.startswith(_ROWS) and done.metadata != f"{_ROWS}{rows}":
         raise SourceError(
             f"{part} was committed before with {done.metadata.removeprefix(_ROWS)} rows, and has {rows} now, so nobody "
@@ -161,7 +173,11 @@ def _write(
         if part.batch is not None:
             _note_batch(part, task, producer, opened_s)
         transaction = task.bridge.call(lambda _: producer.hand_over())
-    return RowsWritten(task.rows, Pending(part, transaction, opened_s))
+    written = RowsWritten(task.rows, Pending(part, transaction, opened_s))
+    topic = task.last_topic
+    assert topic is not None
+    task.bridge.call(lambda cluster: attempts.tell(cluster, written, topic))
+    return written
 
 
 def _note_batch(part: Part, task: RowTask, producer: TransactionalProducer, opened_s: float) -> None:

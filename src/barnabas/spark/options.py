@@ -35,7 +35,7 @@ READ_OPTIONS: Final = (
     "endingOffsetsByTimestamp", "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss", "includeHeaders",
     "groupIdPrefix",
 )  # fmt: skip
-WRITE_OPTIONS: Final = ("topic", "includeHeaders", "exactlyOnce", "transactionalIdPrefix")
+WRITE_OPTIONS: Final = ("topic", "includeHeaders", "exactlyOnce", "transactionalIdPrefix", "txnAppId", "txnVersion")
 DEFAULT_TRANSACTIONAL_ID_PREFIX: Final = "barnabas-spark"
 UNSUPPORTED: Final = {
     "minOffsetsPerTrigger": "use a longer trigger interval",
@@ -108,11 +108,13 @@ class WriteOptions:
     """A checked write. topic: where every row goes, whatever its topic column says; None when rows say.
 
     transactional_id_prefix: how the transactional ids of an exactly once write begin; None when it is at least once.
+    write_id: what a batch write is called each time it is run, txnAppId and txnVersion; None when it has no name.
     """
 
     client: Mapping[str, str]
     topic: str | None = None
     transactional_id_prefix: str | None = None
+    write_id: tuple[str, int] | None = None
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -148,7 +150,21 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     """Check the options of a write; OptionError names the first that cannot be used."""
     given = _fold(options, WRITE_OPTIONS)
     client = _client(options)
-    return WriteOptions(client, given.get("topic", "").strip() or None, _transactional_id_prefix(given, client))
+    prefix = _transactional_id_prefix(given, client)
+    return WriteOptions(client, given.get("topic", "").strip() or None, prefix, _write_id(given, prefix))
+
+
+def _write_id(given: Mapping[str, str], prefix: str | None) -> tuple[str, int] | None:
+    app, version = (given.get(name, "").strip() for name in ("txnAppId", "txnVersion"))
+    if not app and not version:
+        return None
+    if not app or not (version.isascii() and version.isdigit()):
+        raise OptionError(
+            f"txnAppId is {app!r} and txnVersion {version!r}: give both, a name and a number that grows by each write"
+        )
+    if prefix is None:
+        raise OptionError("txnAppId has no effect without transactions: set exactlyOnce to true as well")
+    return app, int(version)
 
 
 def _transactional_id_prefix(given: Mapping[str, str], client: Mapping[str, str]) -> str | None:

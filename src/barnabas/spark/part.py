@@ -29,12 +29,16 @@ OVER: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one task writes. run: the query's id, or the write's. batch: None in a batch write."""
+    """What one task writes. run: the query's id, or the write's. batch: None in a batch write.
+
+    execution: which execution of the batch the task is of, so that its attempts know each other; None: they need not.
+    """
 
     prefix: str
     run: str
     number: int
     batch: int | None = None
+    execution: str | None = None
 
     @property
     def name(self) -> str:
@@ -93,6 +97,6 @@ def over(part: Part, config: ClientConfig, opened_s: float) -> str:
         )
     return (
         f"{part}: somebody else has begun with the same transactional id, which has aborted this transaction: the same "
-        "query runs twice (with a copy of its checkpoint?), Spark ran the task twice (set spark.speculation to false), "
-        "or an administrator has ended it"
+        "query runs twice (with a copy of its checkpoint?), another attempt of this task has begun, or an "
+        "administrator has ended it"
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -25,12 +26,16 @@ from barnabas.spark.part import Part, RowsWritten
 from barnabas.spark.row_task import DEFAULTS, Failures, RowTask
 
 QUERY_ID: Final = "sql.streaming.queryId"
+SPECULATION: Final = "spark.speculation"
 BATCH_ID: Final = "streaming.sql.batchId"
 """Local properties that Spark sets on the jobs of a micro-batch; the query's id stays the same with its checkpoint."""
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """A batch write. The id goes with the object, from the planner to the tasks and to the commit."""
+    """A batch write. The id goes with the object, from the planner to the tasks and to the commit.
+
+    One that was given a name and a version is a batch like those of a query: run again, it is completed.
+    """
 
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
@@ -41,26 +46,40 @@ class BatchWriter(DataSourceArrowWriter):
         prefix = self.options.transactional_id_prefix
         if prefix is None:
             return write_rows(self.options, iterator)
-        return exactly_once.write(self.options, Part(prefix, self.write_id, _task().partitionId()), iterator)
+        task = _task()
+        part = self._part(prefix, task.partitionId())
+        if part.batch is None and task.getLocalProperty(SPECULATION) != "true":
+            part = replace(part, execution=None)  # its group would be left behind, mostly for nothing
+        return exactly_once.write(self.options, part, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make everything visible."""
-        if self.options.transactional_id_prefix is not None:
-            exactly_once.commit(self.options, _written(messages))
+        prefix = self.options.transactional_id_prefix
+        if prefix is not None:
+            exactly_once.commit(self.options, _written(messages), self._part(prefix, 0).batch)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make sure that nothing is ever seen, also of tasks that died without a word."""
         prefix = self.options.transactional_id_prefix
         if prefix is not None:
-            silent = [Part(prefix, self.write_id, n) for n, message in enumerate(messages) if message is None]
+            silent = [self._part(prefix, n) for n, message in enumerate(messages) if message is None]
             exactly_once.abort(self.options, _written(messages), silent)
+
+    def _part(self, prefix: str, number: int) -> Part:
+        run, batch = self.options.write_id or (self.write_id, None)
+        return Part(prefix, run, number, batch, self.write_id)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """A streaming write."""
+    """A streaming write. The id goes from the planner to the tasks of one execution of a micro-batch."""
 
     def __init__(self, options: WriteOptions) -> None:
+        if options.write_id is not None:
+            raise SourceError(
+                "txnAppId and txnVersion are for batch writes: a query has its checkpoint's id and batches"
+            )
         self.options = options
+        self.execution = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows of a micro-batch."""
@@ -74,7 +93,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 f"this Spark does not tell its tasks which batch they are of ({BATCH_ID}), without which exactlyOnce "
                 "cannot know what was written before: use Spark 4.2, or set exactlyOnce to false"
             )
-        return exactly_once.write(self.options, Part(prefix, query, task.partitionId(), int(batch)), iterator)
+        part = Part(prefix, query, task.partitionId(), int(batch), self.execution)
+        return exactly_once.write(self.options, part, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Make the micro-batch visible."""

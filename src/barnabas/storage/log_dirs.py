@@ -146,7 +146,7 @@ class LogDirs:
             if (own.cluster_id, own.node_id) != (cluster_id, node_id):
                 raise MetaPropertiesError(
                     f"{directory.path} belongs to node {own.node_id} of cluster {own.cluster_id}, "
-                    f"not to node {node_id} of cluster {cluster_id}"
+                    f"not to node {node_id} of cluster {cluster_id}: give the node its old id, or another directory"
                 )
             if own.directory_id is not None and own.directory_id in seen:
                 raise MetaPropertiesError(

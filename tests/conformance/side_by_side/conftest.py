@@ -18,6 +18,7 @@ from barnabas.testing.cluster import Cluster
 from barnabas.testing.ports import free_ports
 from barnabas.wire.api_keys import API_KEYS, ApiKey
 from tests.peers.kafka import ADMIN_PASSWORD, RealKafka, cluster_id
+from tests.peers.maven import compiled
 
 from .comparison import differences, told
 from .known import KNOWN
@@ -41,7 +42,12 @@ SETTINGS: Final = {
     "quota.window.num": "11",
     "num.io.threads": "4",
     "num.network.threads": "2",
+    "telemetry.max.bytes": "5000",
+    "metric.reporters": "TelemetryExporter",
+    "barnabas.client.telemetry.exporters": "barnabas.server.telemetry.log_exporter:LogExporter",
 }
+_EXPORTER: Final = Path(__file__).parents[1] / "java" / "TelemetryExporter.java"
+"""Without an exporter neither of them takes clients' metrics."""
 
 
 @dataclass
@@ -95,6 +101,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         scram_users=USERS,
         authorizer=True,
         properties=SETTINGS,
+        plugins=[compiled(_EXPORTER)],
         format_args=[arg for name, level in LEVELS.items() for arg in ("--feature", f"{name}={level}")],
     )
     passwords = {ADMIN: ADMIN_PASSWORD, **USERS}

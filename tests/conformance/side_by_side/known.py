@@ -50,7 +50,7 @@ KNOWN: Final[tuple[Known, ...]] = (
         "a client that causes a topic to be made waits for it (docs/requirements.md, differences of KIP-590)",
     ),
     Known("Produce.*unknown codec", r"(error_code|log_start_offset)$", _CRASHES),
-    Known("WriteTxnMarkers.* (negative producer|no epoch) ", r"error_code$", _CRASHES),
+    Known("WriteTxnMarkers.* (negative producer|no epoch|. past the last of all epochs)", r"error_code$", _CRASHES),
     Known("(Fetch|ListOffsets).* isolation 2", "", _CRASHES),
     Known("OffsetFetch.* None 3$", r"error_code$", _CRASHES),
     Known(r"IncrementalAlterConfigs.*\[\((4|-1), 'retention.ms'", r"error_code$", _CRASHES),

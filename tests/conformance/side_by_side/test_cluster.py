@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.model.acl import AclOperation, ResourceType
+from barnabas.model.uuid import Uuid
 from barnabas.wire.record_batch import Record, encode_batch
 
 from .requests import request
@@ -147,6 +148,15 @@ def test_reassignments(s: Side) -> None:
         [{"name": "no", "partition_indexes": [0]}],
     ):
         s.every_version(request("ListPartitionReassignments", topics=listed), note=f"{listed}")
+
+
+@side_by_side
+def test_voters_of_another_cluster(s: Side) -> None:
+    for cluster in ("of-another-cluster", ""):
+        who = {"cluster_id": cluster, "voter_id": 99, "voter_directory_id": Uuid(b"of another voter")}
+        listener = {"name": "CONTROLLER", "host": "localhost", "port": 9}
+        s.every_version(request("AddRaftVoter", **who, timeout_ms=1000, listeners=[listener]), note=repr(cluster))
+        s.every_version(request("RemoveRaftVoter", **who), note=repr(cluster))
 
 
 @side_by_side

@@ -23,6 +23,7 @@ NAMES = ("orders", "orders-eu", "orders.us", "Orders", "payments", "zahlungen-ö
         ("orders|payments", {"orders", "payments"}),
         ("[a-z]+-[a-z]{2}", {"orders-eu"}),
         (r"\Qorders.us\E", {"orders.us"}),
+        (r"\Q\C\E|\\C|orders", {"orders"}),
         ("zahlungen-.st", {"zahlungen-öst"}),
         ("[[:alpha:]]+", {"orders", "Orders", "payments"}),
         ("(?P<first>pay)ments", {"payments"}),
@@ -48,6 +49,8 @@ def test_names_that_match(pattern: str, want: set[str]) -> None:
         ("(?!a)b", "invalid perl operator"),
         ("(?<=a)b", "invalid perl operator"),
         ("a\\", "trailing"),
+        (r"order\C", "a byte"),
+        (r"\Qorder\E\\\C", "a byte"),
         ("a\ud800", "surrogate"),
     ],
 )

@@ -202,6 +202,7 @@ def test_a_lost_answer_with_a_new_producer_id_can_be_asked_for_again(level: int)
     driver.initialised(Producer(5, LAST))
     assert driver.initialised(Producer(5, LAST)) == (1000, 0)
     assert driver.init(Producer(5, LAST - 1)).error_code == E.PRODUCER_FENCED
+    assert driver.init(Producer(5, LAST)).error_code == E.PRODUCER_FENCED, "it asked once already"
     driver.add(Producer(1000, 0), T0)
     driver.end(Producer(1000, 0), commit=True, version=3)
     driver.complete()

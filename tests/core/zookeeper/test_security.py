@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from barnabas.core.zookeeper.paths import ZNODES, ZnodeKind
 from barnabas.core.zookeeper.security import (
     CREATOR,
     acls_for,
@@ -31,6 +34,14 @@ def test_secured_znodes_are_the_owners_and_readable(path: str) -> None:
 )
 def test_secrets_are_the_owners_alone(path: str) -> None:
     assert acls_for(path, secure=True, owners=(KAFKA,)) == (ALL_KAFKA,)
+
+
+@pytest.mark.requirement("Z-05", "Z-06")
+@pytest.mark.parametrize("kind", [kind for kind in ZNODES if kind.covered], ids=lambda kind: str(kind.pattern))
+def test_nothing_that_is_covered_is_open(kind: ZnodeKind) -> None:
+    path = re.sub("<[a-z]+>", "7", kind.pattern)
+    wanted = (ALL_KAFKA,) if kind.secret else (ALL_KAFKA, READABLE)
+    assert acls_for(path, secure=True, owners=(KAFKA,)) == wanted
 
 
 def test_whoever_makes_it_owns_it_unless_others_are_named() -> None:

@@ -242,3 +242,22 @@ async def test_without_an_authorizer_rules_cannot_be_kept(tmp_path: Path) -> Non
             assert [ErrorCode(r.error_code) for r in results] == [E.SECURITY_DISABLED]
     finally:
         await node.stop()
+
+
+async def test_where_topics_are_not_deleted_everybody_is_told_so(tmp_path: Path) -> None:
+    config = prepare_plain(tmp_path, "PLAINTEXT://127.0.0.1:0")
+    node = Node(NodeConfig.parse({**config.originals, "delete.topic.enable": "false"}))
+    await node.start()
+    try:
+        topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+        await node.channel.call(CreateTopicsRequest(topics=[topic]), 7)
+        codes = {}
+        for version in range(1, 7):
+            names: dict[str, Any] = {"topics": [DeleteTopicState(name="t")]} if version == 6 else {"topic_names": ["t"]}
+            answer = await node.channel.call(DeleteTopicsRequest(**names), version)
+            codes[version] = [(one.name, ErrorCode(one.error_code), one.error_message) for one in answer.responses]
+        older, newer = [("t", E.INVALID_REQUEST, None)], [("t", E.TOPIC_DELETION_DISABLED, None)]
+        assert codes == {1: older, 2: older, **dict.fromkeys(range(3, 7), newer)}
+        assert "t" in node.controller.image.topics.by_name
+    finally:
+        await node.stop()

@@ -14,7 +14,8 @@ from barnabas.wire.api_keys import API_KEYS
 
 def test_every_module_of_the_folder_is_listed() -> None:
     modules = {m.name for m in iter_modules(handlers.__path__)}
-    assert modules == {listed.rpartition(":")[2] for listed in (*BROKER, *TELEMETRY, *CONTROLLER, *ZOOKEEPER)}
+    served = (*BROKER, *TELEMETRY, *CONTROLLER, *ZOOKEEPER, *ZOOKEEPER_CONTROLLER)
+    assert modules == {listed.rpartition(":")[2] for listed in served}
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,9 @@ def test_brokers_serve_while_their_ensemble_is_secured(cluster: ZooKeeperCluster
         cluster.ask(close, user="kafka")
         for broker in cluster.brokers:
             cluster.hand_over(broker)
+            before = cluster.ask(controller_epoch)
             make_topic(cluster, f"by-{broker.broker_id}")
+            assert cluster.ask(controller_epoch) == before, "another one made it: who is refused gives the role up"
         with pytest.raises(NoAuthError):
             cluster.ask(intrude, user=None)
         traffic.caught_up()
@@ -105,6 +107,11 @@ async def close(zk: ZooKeeperClient) -> None:
     """Make strict what every new topic needs."""
     for path in ("/brokers/topics", "/config/topics", "/controller_epoch"):
         await zk.set_acls(path, (CREATOR_ALL, READABLE))
+
+
+async def controller_epoch(zk: ZooKeeperClient) -> bytes:
+    """Give how often a controller was elected."""
+    return (await zk.get("/controller_epoch"))[0]
 
 
 async def intrude(zk: ZooKeeperClient) -> Stat:

@@ -59,7 +59,7 @@ def _member(member: Member, protocol: str) -> DescribedGroupMember:
 def listed(image: ShardImage, states: Sequence[str], types: Sequence[str]) -> list[ListedGroup]:
     """List groups in some states and of some types, either in any case; none named means all."""
     wanted_states = {state.lower().strip() for state in states}
-    wanted_types = {one.lower().strip() for one in types}
+    wanted_types = {one.lower() for one in types}
     return sorted(
         (
             one

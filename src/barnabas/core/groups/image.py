@@ -39,14 +39,14 @@ class ShardImage:
     def with_group(self, group: ClassicGroup) -> ShardImage:
         """Give the image with the group in it, in the place of one of the other protocol."""
         consumers = self.consumers.delete(group.group_id) if group.group_id in self.consumers else self.consumers
-        return replace(self, groups=self.groups.set(group.group_id, group), consumers=consumers)
+        return ShardImage(self.groups.set(group.group_id, group), self.offsets, consumers)
 
     def with_consumer_group(self, group_id: str, group: ConsumerGroup | None) -> ShardImage:
         """Give the image with the group in it, in the place of a classic one; without it when it is None."""
         if group is None:
             return replace(self, consumers=self.consumers.delete(group_id)) if group_id in self.consumers else self
         groups = self.groups.delete(group_id) if group_id in self.groups else self.groups
-        return replace(self, groups=groups, consumers=self.consumers.set(group_id, group))
+        return ShardImage(groups, self.offsets, self.consumers.set(group_id, group))
 
 
 @replays(GroupMetadataKey)

@@ -96,7 +96,7 @@ def _consumer(group: ClassicGroup, member: Member, world: World) -> ConsumerMemb
 
 def _partitions(group: ConsumerGroup, world: World) -> set[tuple[Uuid, int]]:
     """Give all that the group's members read."""
-    return {(topic, p) for topic in world.ids_of(group.names) for p in range(world.partition_count(topic))}
+    return {(topic, p) for topic in world.ids_of(group.asked.names) for p in range(world.partition_count(topic))}
 
 
 def _target(member: ConsumerMember) -> Target:
@@ -109,14 +109,14 @@ def _target(member: ConsumerMember) -> Target:
 def may_downgrade(config: GroupConfig, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
     """Whether the group becomes a classic one when these members leave."""
     left = len(group.members) - len(leaving)
-    classic = group.classic_members - sum(one.uses_classic for one in leaving)
+    classic = group.asked.classic_members - sum(one.uses_classic for one in leaving)
     return 0 < left == classic and left <= config.max_size and config.consumer.migration_policy.downgrades
 
 
 def may_downgrade_replacing(config: GroupConfig, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
     """Whether the group becomes a classic one when a static member comes back that speaks the classic protocol now."""
     count = len(group.members)
-    is_last = not replaced.uses_classic and group.classic_members == count - 1
+    is_last = not replaced.uses_classic and group.asked.classic_members == count - 1
     return is_last and count <= config.max_size and config.consumer.migration_policy.downgrades
 
 

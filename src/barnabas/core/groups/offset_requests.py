@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from barnabas.core.groups import records
 from barnabas.core.groups.classic import DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
@@ -43,6 +43,8 @@ from barnabas.wire.messages.txn_offset_commit import (
 from barnabas.wire.records.offset_commit_value import OffsetCommitValue
 
 Records = list[CoordinatorRecord]
+MAX_TIME_MS: Final = 2**63 - 1
+"""What a record can hold; a client may ask to keep its offsets for longer."""
 
 
 class _Committed(Protocol):
@@ -59,7 +61,7 @@ def commit(config: GroupConfig, request: OffsetCommitRequest, now_ms: int) -> tu
     made: Records = []
     topics = []
     expires = request.retention_time_ms != -1
-    expire_ms = now_ms + request.retention_time_ms if expires else -1
+    expire_ms = min(now_ms + request.retention_time_ms, MAX_TIME_MS) if expires else -1
     version = records.OFFSET_COMMIT_WITH_EXPIRY_VERSION if expires else records.OFFSET_COMMIT_VERSION
     for topic in request.topics:
         answers = []

@@ -22,6 +22,11 @@ class TopicRegex:
     def __init__(self, pattern: str) -> None:
         """ApiError INVALID_REGULAR_EXPRESSION when the pattern is none that RE2 knows, or is too big."""
         self.pattern: Final = pattern
+        if "\\C" in pattern and _SINGLE_BYTE.match(pattern):
+            raise ApiError(
+                ErrorCode.INVALID_REGULAR_EXPRESSION,
+                f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: \\C is a byte, not a character.",
+            )
         try:
             self._compiled: Final[Any] = re2.compile(pattern, _OPTIONS)
         except (re2.error, UnicodeEncodeError) as e:
@@ -47,6 +52,8 @@ def _options() -> Any:
 
 
 _OPTIONS: Final = _options()
+_SINGLE_BYTE: Final = re2.compile(r"(?s)(?:\\Q.*?(?:\\E|$)|\\[^CQ]|[^\\])*\\C", _OPTIONS)
+r"""Finds \C outside of \Q...\E: RE2 knows it, RE2/J refuses it."""
 
 
 def _reason(error: Exception) -> str:

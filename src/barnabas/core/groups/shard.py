@@ -8,7 +8,6 @@ do not get into the log, the shell puts the earlier image back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 from barnabas.core.coordinators.deadlines import Deadlines
 from barnabas.core.coordinators.shard import At
@@ -16,14 +15,13 @@ from barnabas.core.coordinators.step import Now, Producer, Step, Turn
 from barnabas.core.groups import image as images
 from barnabas.core.groups import offset_requests
 from barnabas.core.groups.actions import Action, CleanUp, ExpireClassic, ExpireConsumer, ExpireRevocation
-from barnabas.core.groups.classic import ClassicGroup
 from barnabas.core.groups.config import GroupConfig
-from barnabas.core.groups.consumer.group import ConsumerGroup
 from barnabas.core.groups.consumer.world import NO_WORLD, World
 from barnabas.core.groups.image import REPLAYS, ShardImage
 from barnabas.core.groups.joining import Joining
 from barnabas.core.groups.membership import Membership
 from barnabas.core.groups.rebalance import refused_join
+from barnabas.core.groups.retention import Retention
 from barnabas.core.groups.tally import Tally
 from barnabas.model.ports import NewUuid
 from barnabas.model.uuid import Uuid
@@ -41,8 +39,6 @@ from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDele
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-
-_CLEAN_UP_KEY: Final = ("clean-up",)
 
 
 def _nobody_says() -> World:
@@ -69,6 +65,7 @@ class GroupShard:
         self.image = ShardImage()
         self._deadlines: Deadlines[Action] = Deadlines()
         self._members = Membership(self, config, self._deadlines, new_uuid, self.tally, topics)
+        self._retention = Retention(config, self._deadlines, self.tally)
 
     # the log
 
@@ -87,7 +84,7 @@ class GroupShard:
         """Begin to serve: expect the members that the log names, and plan the first clean-up."""
         turn = Turn(now)
         self._members.loaded(turn)
-        self._plan_clean_up(now)
+        self._retention.begin(now)
         return turn.step()
 
     def unload(self, now: Now) -> Step[None]:
@@ -119,22 +116,10 @@ class GroupShard:
             return self._members.expire(action, now)
         return self._members.act(action, now)
 
-    def _plan_clean_up(self, now: Now) -> None:
-        self._deadlines.schedule(
-            _CLEAN_UP_KEY, now.monotonic_ms + self.config.offsets_retention_check_interval_ms, CleanUp()
-        )
-
     def _clean_up(self, now: Now) -> Step[None]:
-        made: list[CoordinatorRecord] = []
-        groups: dict[str, ClassicGroup | ConsumerGroup] = {**self.image.groups, **self.image.consumers}
-        for _, group in sorted(groups.items()):
-            tombstones, all_gone = offset_requests.expired(self.config, self.image, group, now.wall_ms)
-            made += tombstones
-            self.tally.offsets_expired += len(tombstones)
-            if all_gone and offset_requests.is_empty(group):
-                made += offset_requests.tombstones(group)
-                self._members.forget(group.group_id)
-        self._plan_clean_up(now)
+        made, gone = self._retention.clean_up(self.image, now)
+        for group_id in gone:
+            self._members.forget(group_id)
         return Step(tuple(made), atomic=False)
 
     # members of the consumer protocol

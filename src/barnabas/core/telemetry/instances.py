@@ -15,7 +15,7 @@ import crc32c
 
 from barnabas.core.telemetry.subscriptions import ALL_METRICS, DEFAULT_INTERVAL_MS, ClientAttributes, Subscription
 from barnabas.model.ports import NewUuid
-from barnabas.model.uuid import RESERVED_UUIDS, ZERO_UUID, Uuid
+from barnabas.model.uuid import METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from barnabas.wire.compression import Compression
 from barnabas.wire.errors import ApiError, ErrorCode
 from barnabas.wire.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
@@ -27,6 +27,8 @@ _REMEMBERED_MS: Final = 60_000
 _REMEMBERED_INTERVALS: Final = 3
 _ACCEPTED_CODECS: Final = (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)
 _NEVER: Final = -(1 << 62)
+_NOBODYS: Final = (ZERO_UUID, METADATA_TOPIC_ID)
+"""The ids that no client has; Kafka gives out the others that Barnabas keeps back."""
 _MAY_ASK_AGAIN: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 """What a client cannot mend without asking for its subscription anew."""
 
@@ -132,7 +134,7 @@ class ClientInstances:
         self, push: PushTelemetryRequest, client: ClientAttributes, connection: str, now_ms: int
     ) -> ClientInstance:
         """Give the client whose push may be taken; ApiError when it may not."""
-        if push.client_instance_id in RESERVED_UUIDS:
+        if push.client_instance_id in _NOBODYS:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"{push.client_instance_id} is not the id of a client")
         instance = self._heard_of(push.client_instance_id, client, connection, now_ms)
         try:
@@ -210,5 +212,5 @@ def _too_early(instance: ClientInstance) -> ApiError:
 def _subscription_id(metrics: tuple[str, ...], interval_ms: int, instance_id: Uuid) -> int:
     """Give a number that is another one when what is to be pushed is: int32, from both and the client's id."""
     folded = int.from_bytes(instance_id[:8], "big") ^ int.from_bytes(instance_id[8:], "big")
-    number = crc32c.crc32c(f"{list(metrics)}{interval_ms}".encode()) ^ (folded >> 32) ^ (folded & 0xFFFFFFFF)
+    number = crc32c.crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode()) ^ (folded >> 32) ^ (folded & 0xFFFFFFFF)
     return number - (1 << 32) if number >= 1 << 31 else number

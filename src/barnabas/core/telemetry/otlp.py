@@ -94,6 +94,8 @@ def _fields(data: memoryview) -> Iterator[tuple[int, _Value]]:
     while at < len(data):
         tag, at = _varint(data, at)
         number, kind = tag >> 3, tag & 7
+        if number == 0:
+            raise ProtocolError("not OTLP: no field has the number 0")
         if kind == _VARINT:
             value, at = _varint(data, at)
             yield number, value

@@ -111,6 +111,8 @@ def _next_producer(
     if expected is not None and current.epoch not in (NO_EPOCH, expected.epoch):
         # Kafka fails with UNKNOWN_SERVER_ERROR here when the epochs are exhausted; the question is the same, though.
         if expected.epoch == bumps.last_epoch(metadata) != NO_EPOCH:
+            # Whoever had another producer id may ask once, as by the records of later transaction.versions.
+            bumps.note(metadata.transactional_id, Producer(current.producer_id, expected.epoch), current)
             return current
         raise ApiError(ErrorCode.PRODUCER_FENCED)
     after = Producer(current.producer_id, current.epoch + 1)

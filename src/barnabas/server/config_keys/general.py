@@ -14,6 +14,8 @@ from barnabas.model.config import (
 )
 
 MAX_INT32: Final = (1 << 31) - 1
+NO_ID: Final = -1
+"""In place of a node's id: none is set, which only ZooKeeper mode allows."""
 
 KEYS: Final = (
     ConfigKey(
@@ -30,13 +32,14 @@ KEYS: Final = (
         REQUIRED,
         "The id of this node, unique in the cluster.",
         importance=Importance.HIGH,
-        validator=at_least(0),
+        validator=at_least(NO_ID),
     ),
     ConfigKey(
         "broker.id",
         ConfigType.INT,
-        -1,
-        "An older name of node.id, the usual one in ZooKeeper mode; when both are set they must agree.",
+        NO_ID,
+        "An older name of node.id, the usual one in ZooKeeper mode; when both are set they must agree. There -1 has "
+        "ZooKeeper give the id.",
         importance=Importance.HIGH,
     ),
     ConfigKey(

@@ -105,6 +105,19 @@ KEYS: Final = (
         importance=Importance.LOW,
         validator=at_least(1_024),
     ),
+    ConfigKey(
+        "broker.id.generation.enable",
+        ConfigType.BOOLEAN,
+        True,
+        "Whether ZooKeeper gives this broker an id when broker.id is not set; meta.properties keeps it.",
+    ),
+    ConfigKey(
+        "reserved.broker.max.id",
+        ConfigType.INT,
+        1_000,
+        "The highest broker.id that may be set while ZooKeeper may give ids: its own begin above.",
+        validator=at_least(0),
+    ),
 )
 ACCEPTED: Final = (
     ConfigKey(
@@ -113,7 +126,5 @@ ACCEPTED: Final = (
     ConfigKey("zookeeper.ssl.crl.enable", ConfigType.BOOLEAN, False, importance=Importance.LOW, validator=_not_served),
     ConfigKey("zookeeper.ssl.ocsp.enable", ConfigType.BOOLEAN, False, importance=Importance.LOW, validator=_not_served),
     ConfigKey("zookeeper.metadata.migration.enable", ConfigType.BOOLEAN, False, importance=Importance.HIGH),
-    ConfigKey("broker.id.generation.enable", ConfigType.BOOLEAN, True),
-    ConfigKey("reserved.broker.max.id", ConfigType.INT, 1_000, validator=at_least(0)),
 )
 """Kafka's, without effect here."""

@@ -342,14 +342,15 @@ class ShardRuntime(Generic[S, I]):
 
     def _put_aside(self, step: Step[Any], now: Now, guard: VerificationGuard | None) -> None:
         if step.producer is None:
-            self._gather(step, now, NO_PRODUCER, None)
+            self._gather(step, now, None)
             return
         # A batch of its own, and written at once: whoever fences the producer must not refuse what others decided.
         self._flush_now()
-        self._gather(step, now, step.producer.producer_id, guard)
+        self._gather(step, now, guard)
         self._flush_now()
 
-    def _gather(self, step: Step[Any], now: Now, producer_id: int, guard: VerificationGuard | None) -> None:
+    def _gather(self, step: Step[Any], now: Now, guard: VerificationGuard | None) -> None:
+        producer_id = NO_PRODUCER if step.producer is None else step.producer.producer_id
         encoded = [(record, *encode_coordinator_record(record)) for record in step.records]
         room = self._log.max_batch_bytes - _RECORD_OVERHEAD_BYTES * 2
         for group in [encoded] if step.atomic else [[one] for one in encoded]:

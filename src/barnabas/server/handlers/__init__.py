@@ -122,5 +122,5 @@ ZOOKEEPER: Final = (
 )
 """What a broker in ZooKeeper mode serves: clients, the controller, and as the controller other brokers."""
 
-ZOOKEEPER_CONTROLLER: Final = (*DECISIONS, "controlled_shutdown")
+ZOOKEEPER_CONTROLLER: Final = (*DECISIONS, "controlled_shutdown", "update_features:update_zookeeper_features")
 """What it serves there as the controller: what brokers forward, and ask in their own name."""

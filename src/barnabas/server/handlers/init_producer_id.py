@@ -41,5 +41,5 @@ async def _transactional(
 
 
 def _check_identity(request: InitProducerIdRequest) -> None:
-    if (request.producer_id < 0) != (request.producer_epoch < 0):
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise ApiError(ErrorCode.INVALID_REQUEST, "a producer that goes on names both its id and its epoch")

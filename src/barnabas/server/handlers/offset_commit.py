@@ -111,7 +111,9 @@ def _split(
 def _merged(
     refused: list[OffsetCommitResponseTopic], answered: list[OffsetCommitResponseTopic]
 ) -> list[OffsetCommitResponseTopic]:
-    """Give each topic once, the refused partitions first."""
+    """Give each topic once, the refused partitions first; as they were asked, where none is refused."""
+    if not refused:
+        return answered
     by_topic = {t.name or t.topic_id: t for t in refused}
     for topic in answered:
         same = by_topic.setdefault(topic.name or topic.topic_id, topic)

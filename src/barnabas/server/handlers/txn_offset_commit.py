@@ -90,7 +90,9 @@ def _refuse(
 def _merged(
     refused: list[TxnOffsetCommitResponseTopic], answered: list[TxnOffsetCommitResponseTopic]
 ) -> list[TxnOffsetCommitResponseTopic]:
-    """Give each topic once, the refused partitions first."""
+    """Give each topic once, the refused partitions first; as they were asked, where none is refused."""
+    if not refused:
+        return answered
     by_name = {t.name: t for t in refused}
     for topic in answered:
         same = by_name.setdefault(topic.name, topic)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
@@ -59,7 +60,7 @@ class ConfigPublisher:
         properties.update(image.configs.get(ConfigResource(broker, "")))
         properties.update(image.configs.get(ConfigResource(broker, str(self._static.node_id))))
         try:
-            config = NodeConfig.parse(properties)
+            config = replace(NodeConfig.parse(properties), given_id=self._static.given_id)
         except ConfigError as e:
             log.error("dynamic configuration is not taken up", why=str(e))
             return

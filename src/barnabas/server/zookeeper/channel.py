@@ -42,6 +42,7 @@ CONTROLLER_ONLY: Final = frozenset(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.UPDATE_FEATURES,
     }
 )
 """What no other broker does; the answer elsewhere is NOT_CONTROLLER, and clients know who it is from Metadata."""

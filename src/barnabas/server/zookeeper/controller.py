@@ -29,7 +29,7 @@ from barnabas.core.zookeeper.log_dirs import lost_replicas, replicas_asked, with
 from barnabas.core.zookeeper.membership import brokers_seen, finish_deletions, take_over
 from barnabas.core.zookeeper.security import ZnodeAcls
 from barnabas.core.zookeeper.seen import identified
-from barnabas.core.zookeeper.values import Check, Operation, WatchEvent
+from barnabas.core.zookeeper.values import Check, Delete, Operation, WatchEvent
 from barnabas.core.zookeeper.znodes.acls import RulesByPattern
 from barnabas.core.zookeeper.znodes.configs import Passwords
 from barnabas.core.zookeeper.znodes.operations import KnownZnodes, transactions
@@ -64,7 +64,8 @@ class Surroundings:
 
     layout: the znodes that are always there; tell: sends requests to brokers, in order for each; publish: takes up
     what is committed. answers: what brokers say to what they are told comes to `ZooKeeperController.answered`; without,
-    those that live are taken to do it.
+    those that live are taken to do it. deletes_topics: `delete.topic.enable`; where not, marks that topics are to go
+    are taken away.
     """
 
     schema: ConfigSchema
@@ -77,6 +78,7 @@ class Surroundings:
     tell: Tell
     publish: Publish
     answers: bool = False
+    deletes_topics: bool = True
 
 
 class _Waiter(NamedTuple):
@@ -199,6 +201,8 @@ class ZooKeeperController:
 
     async def _begin(self, before: MetadataImage) -> None:
         found = await read_metadata(self._zk)
+        if not self._around.deletes_topics:
+            found = [znode for znode in found if not znode.path.startswith(f"{DELETIONS}/")]
         nameless: list[str] = []
         image = replay(MetadataImage.EMPTY, image_records(found, self._around, nameless.append))
         first = difference(MetadataImage.EMPTY, image)
@@ -288,7 +292,7 @@ class ZooKeeperController:
         while True:
             changed = asyncio.Event()
             marked = await self._zk.children(DELETIONS, partial(_set, changed))
-            await self._delete(sorted(marked))
+            await (self._delete if self._around.deletes_topics else self._keep)(sorted(marked))
             await changed.wait()
 
     async def _delete(self, names: Sequence[str]) -> None:
@@ -297,6 +301,11 @@ class ZooKeeperController:
             self._known.seen(deletion_path(name), 0)
         deleted = await self.write(partial(finish_deletions, names=new))
         self._ask(change for name in new if name not in deleted for change in removal(name))
+
+    async def _keep(self, names: Sequence[str]) -> None:
+        for name in names:
+            log.warning("a topic is to go, and stays: delete.topic.enable=false", topic=name)
+        await self.change([Delete(deletion_path(name)) for name in names])
 
     # -- what the watches may do
 

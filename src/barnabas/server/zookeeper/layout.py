@@ -14,13 +14,15 @@ from barnabas.core.zookeeper.znodes.control import CLUSTER_ID, FEATURES
 from barnabas.core.zookeeper.znodes.znode import Znode
 from barnabas.net.zookeeper.client import ZooKeeperClient
 
+SEQUENCE: Final = "/brokers/seqid"
+"""Written once for each broker that ZooKeeper gives an id to; its version is the number of the last."""
 ALWAYS: Final = (
     CONSUMERS,
     brokers.IDS,
     topics.TOPICS,
     notifications.CONFIG_CHANGES,
     topics.DELETIONS,
-    "/brokers/seqid",
+    SEQUENCE,
     notifications.ISR_CHANGES,
     control.PRODUCER_IDS,
     notifications.LOG_DIR_EVENTS,

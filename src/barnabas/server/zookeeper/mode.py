@@ -79,6 +79,7 @@ class ZooKeeperMode:
             tell=self._tell,
             publish=self._published,
             answers=True,
+            deletes_topics=config["delete.topic.enable"],
         )
         self.metadata = self.controller = ZooKeeperMetadata(
             self._zk,

@@ -120,10 +120,10 @@ def check_replay(records: list[CoordinatorRecord]) -> None:
             assert upgraded.epoch == upgraded.assignment_epoch == member.epoch == classic.generation
             assert upgraded.assignment_ms == 0
             assert sorted(p for mine in member.assigned.values() for p in mine) == [0, 1, 2, 3]
-            assert upgraded.classic_members == 1
+            assert upgraded.asked.classic_members == 1
         if offset == down:
             group = shard.image.consumers[GROUP]
-            assert (len(group.members), group.classic_members) == (2, 1)
+            assert (len(group.members), group.asked.classic_members) == (2, 1)
         shard.replay(record, At(offset))
         if offset == down + 9:
             downgraded = shard.image.groups[GROUP]

@@ -73,7 +73,7 @@ def test_the_records_of_an_upgrade_are_kafkas() -> None:
     first_target: Any = d.records[since + 6].value
     assert (first_target.assignment_epoch, first_target.assignment_timestamp) == (generation, 0)
     group = d.group()
-    assert (group.epoch, group.assignment_epoch, group.classic_members) == (generation + 1, generation + 1, 2)
+    assert (group.epoch, group.assignment_epoch, group.asked.classic_members) == (generation + 1, generation + 1, 2)
     assert group.assignment_ms == WALL_START_MS + d.now_ms
     assert d.shard.image.groups.get("g") is None
 

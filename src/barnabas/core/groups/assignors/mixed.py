@@ -48,9 +48,11 @@ class _Plan:
         self._owners = {topic_id: [_NOBODY] * counts[topic_id] for topic_id in self._topic_ids}
         self._sizes = [0] * len(self._member_ids)
         index_of = {member_id: index for index, member_id in enumerate(self._member_ids)}
-        for member_id, topic_id, partitions in kept(spec, counts):
-            for partition in partitions:
-                self._give(topic_id, partition, index_of[member_id])
+        keeping, _ = kept(spec, counts)
+        for member_id, mine in keeping.items():
+            for topic_id, partitions in mine.items():
+                for partition in partitions:
+                    self._give(topic_id, partition, index_of[member_id])
 
     def give_free_partitions(self) -> None:
         """Give every partition that nobody has to the subscriber with least."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from barnabas.model.uuid import Uuid
 
@@ -12,8 +12,7 @@ Assignment = Mapping[str, Mapping[Uuid, frozenset[int]]]
 """The partitions of each member, by member id and topic id. Every member is there; no set in it is empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSpec:
+class MemberSpec(NamedTuple):
     """A member as an assignor sees it: the topics that it wants, and its target assignment so far.
 
     The assignors of Kafka 4.3 take no notice of racks; the rack is there for those that will.
@@ -55,19 +54,25 @@ def existing_count(topics: Topics, topic_id: Uuid) -> int:
     return count
 
 
-def kept(spec: GroupSpec, counts: Mapping[Uuid, int]) -> Iterator[tuple[str, Uuid, list[int]]]:
-    """Give what members have and still want, in an order that only the spec decides.
+def kept(spec: GroupSpec, counts: Mapping[Uuid, int]) -> tuple[Assignment, Mapping[Uuid, set[int]]]:
+    """Give what each member has and still wants, the members sorted, and by topic what nobody has then.
 
     Partitions that the topic does not have are left out, and whatever an earlier member has already.
     """
-    taken: dict[Uuid, set[int]] = {}
+    free = {topic_id: set(range(count)) for topic_id, count in counts.items()}
+    keeping: dict[str, dict[Uuid, frozenset[int]]] = {}
     for member_id in sorted(spec.members):
         member = spec.members[member_id]
-        for topic_id in sorted(member.assigned.keys() & member.subscribed):
-            others = taken.setdefault(topic_id, set())
-            mine = sorted(p for p in member.assigned[topic_id] - others if p < counts[topic_id])
-            others.update(mine)
-            yield member_id, topic_id, mine
+        mine = keeping[member_id] = {}
+        for topic_id, numbers in member.assigned.items():
+            if topic_id not in member.subscribed:
+                continue
+            left = free[topic_id]
+            stays = numbers if numbers <= left else numbers & left
+            if stays:
+                left -= stays
+                mine[topic_id] = stays
+    return keeping, free
 
 
 def frozen(partitions: Mapping[str, Mapping[Uuid, set[int]]]) -> Assignment:

@@ -6,6 +6,8 @@ partition moves that need not. `mixed.py` is for members that want different top
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from barnabas.core.groups.assignors.mixed import assign_mixed
 from barnabas.core.groups.assignors.spec import Assignment, GroupSpec, Topics, existing_count, frozen, kept
 from barnabas.model.uuid import Uuid
@@ -21,24 +23,32 @@ def _assign_alike(spec: GroupSpec, topics: Topics) -> Assignment:
         return {}
     subscribed = sorted(next(iter(spec.members.values())).subscribed)
     counts = {topic_id: existing_count(topics, topic_id) for topic_id in subscribed}
-    had: dict[str, list[tuple[Uuid, int]]] = {member_id: [] for member_id in sorted(spec.members)}
-    for member_id, topic_id, partitions in kept(spec, counts):
-        had[member_id].extend((topic_id, partition) for partition in partitions)
-    quotas = _quotas({member_id: len(have) for member_id, have in had.items()}, sum(counts.values()))
+    keeping, unowned = kept(spec, counts)
+    assignment = dict(keeping)
+    sizes = {member_id: sum(map(len, mine.values())) for member_id, mine in assignment.items()}
+    quotas = _quotas(sizes, sum(counts.values()))
 
-    owned = {partition for have in had.values() for partition in have}
-    free = [(topic_id, n) for topic_id in subscribed for n in range(counts[topic_id]) if (topic_id, n) not in owned]
-    for member_id, have in had.items():
+    free = [(topic_id, partition) for topic_id in subscribed for partition in sorted(unowned[topic_id])]
+    # Those that have what they shall have keep it as it stands: in a large group that is nearly everybody.
+    changing = {
+        member_id: _in_order(assignment[member_id]) for member_id, size in sizes.items() if size != quotas[member_id]
+    }
+    for member_id, have in changing.items():
         free += have[quotas[member_id] :]
-    assignment: dict[str, dict[Uuid, set[int]]] = {}
+    moved: dict[str, dict[Uuid, set[int]]] = {}
     given = 0
-    for member_id, have in had.items():
+    for member_id, have in changing.items():
         wants = max(0, quotas[member_id] - len(have))
-        by_topic = assignment[member_id] = {}
+        by_topic = moved[member_id] = {}
         for topic_id, partition in have[: quotas[member_id]] + free[given : given + wants]:
             by_topic.setdefault(topic_id, set()).add(partition)
         given += wants
-    return frozen(assignment)
+    assignment.update(frozen(moved))
+    return assignment
+
+
+def _in_order(mine: Mapping[Uuid, frozenset[int]]) -> list[tuple[Uuid, int]]:
+    return [(topic_id, partition) for topic_id in sorted(mine) for partition in sorted(mine[topic_id])]
 
 
 def _quotas(sizes: dict[str, int], total: int) -> dict[str, int]:

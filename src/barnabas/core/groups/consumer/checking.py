@@ -79,7 +79,11 @@ def check_epoch(member: ConsumerMember, epoch: int, held: Iterable[Held] | None)
 
 
 def _holds_no_more(member: ConsumerMember, held: Iterable[Held] | None) -> bool:
-    """Whether all that the member holds is its own still; not when it does not say what it holds."""
+    """Whether all that the member holds is its own still; not when it does not say what it holds.
+
+    A topic of which it holds nothing counts as well, as with Kafka.
+    """
     if held is None:
         return False
-    return all(member.assigned.get(one.topic_id, {}).keys() >= set(one.partitions) for one in held)
+    assigned = member.assigned
+    return all(one.topic_id in assigned and assigned[one.topic_id].keys() >= set(one.partitions) for one in held)

@@ -6,7 +6,7 @@ member's epoch as the generation; SyncGroup fetches what they have then; Heartbe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from barnabas.core.coordinators.step import Now, Step
 from barnabas.core.groups import embedded, migrating
@@ -71,8 +71,7 @@ def join(p: Progress, group: ConsumerGroup, asked: Joining, now: Now) -> Joined 
     found = _member(draft, standing, asked, member_id, is_new=is_new)
     downgrades = standing is not None and migrating.may_downgrade_replacing(p.config, group, standing)
     subscription = _subscription(asked)
-    said = replace(
-        found,
+    said = found._replace(
         instance_id=found.instance_id if request.group_instance_id is None else request.group_instance_id,
         rack_id=found.rack_id if subscription.rack_id is None else subscription.rack_id,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
@@ -143,7 +142,7 @@ def heartbeat(p: Progress, group: ConsumerGroup, request: HeartbeatRequest, now:
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     p.heard_of(group.group_id, member, now)
     draft = Draft(group)
-    if group.classic_members == len(group.members):
+    if group.asked.classic_members == len(group.members):
         _tend(p, draft, now)
     if not draft.group.must_rejoin(member):
         return Step(tuple(draft.records), HeartbeatResponse())

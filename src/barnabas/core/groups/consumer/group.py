@@ -7,16 +7,15 @@ that the target was computed for; each member walks to the assignment epoch at i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final, NamedTuple
 
 from immutables import Map
 
+from barnabas.core.groups.consumer.asked import Asked
 from barnabas.core.groups.consumer.member import LEAVE_EPOCH, ConsumerMember, MemberState, Owned, Target
 from barnabas.model.uuid import Uuid
-
-K = TypeVar("K")
 
 FREE: Final = -1
 """The epoch of a partition that nobody has."""
@@ -41,13 +40,12 @@ class ResolvedRegex:
     resolved_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerGroup:
+class ConsumerGroup(NamedTuple):
     """All that the log says of a group, and counts kept beside it so that no request walks over all members.
 
+    A tuple, for the same reason as its members.
+
     partition_epochs: the epoch of the member that has the partition, or has yet to give it up.
-    names, regexes, assignors: how many members ask for each. classic_protocols: how many of the members that speak the
-    classic protocol can do each of its assignors; classic_members: how many these are.
     has_topics_record: coordinators before 4.1 described the topics in a record of their own, which has to go.
     """
 
@@ -56,16 +54,12 @@ class ConsumerGroup:
     metadata_hash: int = 0
     assignment_epoch: int = 1
     assignment_ms: int = 0
-    members: Map[str, ConsumerMember] = field(default_factory=Map)
-    static_members: Map[str, str] = field(default_factory=Map)
-    target: Map[str, Target] = field(default_factory=Map)
-    resolved: Map[str, ResolvedRegex] = field(default_factory=Map)
-    partition_epochs: Map[Uuid, Map[int, int]] = field(default_factory=Map)
-    names: Map[str, int] = field(default_factory=Map)
-    regexes: Map[str, int] = field(default_factory=Map)
-    assignors: Map[str, int] = field(default_factory=Map)
-    classic_protocols: Map[str, int] = field(default_factory=Map)
-    classic_members: int = 0
+    members: Map[str, ConsumerMember] = Map()
+    static_members: Map[str, str] = Map()
+    target: Map[str, Target] = Map()
+    resolved: Map[str, ResolvedRegex] = Map()
+    partition_epochs: Map[Uuid, Map[int, int]] = Map()
+    asked: Asked = Asked()
     has_topics_record: bool = False
 
     @property
@@ -98,11 +92,11 @@ class ConsumerGroup:
 
     def is_subscribed(self, topic: str) -> bool:
         """Whether a member reads the topic."""
-        return topic in self.names or any(topic in one.topics for one in self.resolved.values())
+        return topic in self.asked.names or any(topic in one.topics for one in self.resolved.values())
 
     def subscribed_topics(self) -> set[str]:
         """Give the topics that members read, by name or by pattern."""
-        return set(self.names).union(*(one.topics for one in self.resolved.values()))
+        return set(self.asked.names).union(*(one.topics for one in self.resolved.values()))
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """Give what the member reads; a pattern that was not resolved yet matches nothing."""
@@ -113,13 +107,14 @@ class ConsumerGroup:
     def is_homogeneous(self) -> bool:
         """Whether all members read the same."""
         count = len(self.members)
-        if not self.regexes:
-            return all(asking == count for asking in self.names.values())
-        return not self.names and list(self.regexes.values()) == [count]
+        if not self.asked.regexes:
+            return all(asking == count for asking in self.asked.names.values())
+        return not self.asked.names and list(self.asked.regexes.values()) == [count]
 
     def preferred_assignor(self, default: str) -> str:
         """Give the assignor that most members ask for; of several the first by name."""
-        return min(self.assignors.items(), key=lambda one: (-one[1], one[0]))[0] if self.assignors else default
+        asked = self.asked.assignors
+        return min(asked.items(), key=lambda one: (-one[1], one[0]))[0] if asked else default
 
     # members of the classic protocol
 
@@ -127,7 +122,7 @@ class ConsumerGroup:
         """Whether one who can do these of the classic protocol can be a member beside those who speak it."""
         if protocol_type != PROTOCOL_TYPE:
             return False
-        return any(self.classic_protocols.get(name, 0) == self.classic_members for name in names)
+        return any(self.asked.classic_protocols.get(name, 0) == self.asked.classic_members for name in names)
 
     def must_rejoin(self, member: ConsumerMember) -> bool:
         """Whether a classic member has to send JoinGroup: for a new target, to give up, or to take what is free now."""
@@ -146,13 +141,10 @@ class ConsumerGroup:
 
     def with_member(self, member: ConsumerMember) -> ConsumerGroup:
         """Give the group with the member as it now is."""
-        old = self.members.get(member.member_id)
         static = self.static_members
         if member.instance_id is not None:
             static = static.set(member.instance_id, member.member_id)
-        return replace(
-            self._counting(old, member), members=self.members.set(member.member_id, member), static_members=static
-        )
+        return self._changing(self.members.get(member.member_id), member, static)
 
     def without_member(self, member_id: str) -> ConsumerGroup:
         """Give the group without the member."""
@@ -162,57 +154,35 @@ class ConsumerGroup:
         static = self.static_members
         if old.instance_id is not None and static.get(old.instance_id) == member_id:
             static = static.delete(old.instance_id)
-        return replace(self._counting(old, None), members=self.members.delete(member_id), static_members=static)
+        return self._changing(old, None, static)
 
     def without_assignment(self, member_id: str) -> ConsumerGroup:
         """Give the group in which the member has nothing any more; its description goes in the next record."""
         old = self.members.get(member_id)
         if old is None:
             return self
-        gone = replace(old, epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned={}, pending_revocation={})
+        gone = old._replace(epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned={}, pending_revocation={})
         return self.with_member(gone)
 
-    def _counting(self, old: ConsumerMember | None, new: ConsumerMember | None) -> ConsumerGroup:
-        epochs = self.partition_epochs
+    def _changing(
+        self, old: ConsumerMember | None, new: ConsumerMember | None, static_members: Map[str, str]
+    ) -> ConsumerGroup:
+        epochs, members = self.partition_epochs, self.members
         if old is not None:
             epochs = _released(epochs, old.assigned, old.epoch)
             epochs = _released(epochs, old.pending_revocation, old.epoch)
         if new is not None:
             epochs = _taken(epochs, new.assigned, new.epoch)
             epochs = _taken(epochs, new.pending_revocation, new.epoch)
-        return replace(
-            self,
+            members = members.set(new.member_id, new)
+        elif old is not None:
+            members = members.delete(old.member_id)
+        return self._replace(
+            members=members,
+            static_members=static_members,
             partition_epochs=epochs,
-            names=_recounted(self.names, old.names if old else (), new.names if new else ()),
-            regexes=_recounted(self.regexes, _one(old.regex if old else None), _one(new.regex if new else None)),
-            assignors=_recounted(
-                self.assignors,
-                _one(old.server_assignor if old else None),
-                _one(new.server_assignor if new else None),
-            ),
-            classic_protocols=_recounted(self.classic_protocols, _classic_names(old), _classic_names(new)),
-            classic_members=self.classic_members
-            + (new is not None and new.uses_classic)
-            - (old is not None and old.uses_classic),
+            asked=self.asked.after(old, new),
         )
-
-
-def _classic_names(member: ConsumerMember | None) -> Iterable[str]:
-    return () if member is None or member.classic is None else (name for name, _ in member.classic.protocols)
-
-
-def _one(value: str | None) -> tuple[str, ...]:
-    return (value,) if value else ()
-
-
-def _recounted(counts: Map[K, int], gone: Iterable[K], come: Iterable[K]) -> Map[K, int]:
-    gone, come = set(gone), set(come)
-    for key in gone - come:
-        left = counts[key] - 1
-        counts = counts.set(key, left) if left else counts.delete(key)
-    for key in come - gone:
-        counts = counts.set(key, counts.get(key, 0) + 1)
-    return counts
 
 
 def _released(epochs: Map[Uuid, Map[int, int]], owned: Owned, epoch: int) -> Map[Uuid, Map[int, int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from barnabas.core.coordinators.step import Now, Step
@@ -82,8 +81,7 @@ def _updated(
 ) -> ConsumerMember:
     """Give the member with what it says now; what it leaves out has not changed."""
     names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
-    return replace(
-        member,
+    return member._replace(
         instance_id=_said(request.instance_id, member.instance_id),
         rack_id=_said(request.rack_id, member.rack_id),
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,

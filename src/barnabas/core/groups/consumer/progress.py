@@ -8,7 +8,7 @@ member goes: it finds nothing to do. So records that do not get into the log cos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from barnabas.core.coordinators.deadlines import Deadlines
 from barnabas.core.coordinators.step import Now
@@ -141,7 +141,7 @@ class Progress:
         for member in members:
             draft.write(*records.member_tombstones(group.group_id, member.member_id))
         for regex in sorted(group.resolved):
-            if regex not in draft.group.regexes:
+            if regex not in draft.group.asked.regexes:
                 draft.write(records.resolved_tombstone(group.group_id, regex))
         world = self.world()
         if world is NO_WORLD:
@@ -233,7 +233,7 @@ def replaced(draft: Draft, old: ConsumerMember, member_id: str) -> ConsumerMembe
     """Put a static member that comes back in the place of the one that left: the same target, the same partitions."""
     group_id = draft.group.group_id
     target = draft.group.target.get(old.member_id, targets.NO_TARGET)
-    member = replace(old, member_id=member_id, epoch=0, previous_epoch=0)
+    member = old._replace(member_id=member_id, epoch=0, previous_epoch=0)
     draft.write(
         *records.member_tombstones(group_id, old.member_id),
         records.member_metadata(group_id, member),

@@ -7,7 +7,7 @@ to the next; so no two members have it at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from barnabas.core.groups.consumer.group import FREE
@@ -78,7 +78,7 @@ class Reconciliation:
                 pending.setdefault(topic, {}).update(mine)
         if self._still_holds(pending):
             return member.moved(member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, pending)
-        return replace(member, previous_epoch=member.epoch, assigned=kept)
+        return member._replace(previous_epoch=member.epoch, assigned=kept)
 
     def _towards_target(self, member: ConsumerMember, epoch: int) -> ConsumerMember:
         kept: dict[Uuid, dict[int, int]] = {}

@@ -7,7 +7,6 @@ group or a member makes it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 from barnabas.core.groups.consumer import records
@@ -43,13 +42,13 @@ def _metadata(
 ) -> ConsumerGroup | None:
     if value is None:
         return None
-    return replace(group, epoch=value.epoch, metadata_hash=value.metadata_hash)
+    return group._replace(epoch=value.epoch, metadata_hash=value.metadata_hash)
 
 
 def _topics(
     group: ConsumerGroup, key: ConsumerGroupPartitionMetadataKey, value: ConsumerGroupPartitionMetadataValue | None
 ) -> ConsumerGroup:
-    return replace(group, has_topics_record=value is not None)
+    return group._replace(has_topics_record=value is not None)
 
 
 def _member_metadata(
@@ -58,8 +57,7 @@ def _member_metadata(
     if value is None:
         return group.without_member(key.member_id)
     old = group.members.get(key.member_id) or ConsumerMember(key.member_id)
-    member = replace(
-        old,
+    member = old._replace(
         instance_id=value.instance_id,
         rack_id=value.rack_id,
         client_id=value.client_id,
@@ -80,10 +78,10 @@ def _target(
 ) -> ConsumerGroup:
     if value is not None:
         target = {one.topic_id: frozenset(one.partitions) for one in value.topic_partitions if one.partitions}
-        return replace(group, target=group.target.set(key.member_id, target))
+        return group._replace(target=group.target.set(key.member_id, target))
     if key.member_id not in group.target:
         return group
-    return replace(group, target=group.target.delete(key.member_id))
+    return group._replace(target=group.target.delete(key.member_id))
 
 
 def _target_metadata(
@@ -92,8 +90,8 @@ def _target_metadata(
     value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> ConsumerGroup:
     if value is None:
-        return replace(group, assignment_epoch=-1, assignment_ms=0)
-    return replace(group, assignment_epoch=value.assignment_epoch, assignment_ms=value.assignment_timestamp)
+        return group._replace(assignment_epoch=-1, assignment_ms=0)
+    return group._replace(assignment_epoch=value.assignment_epoch, assignment_ms=value.assignment_timestamp)
 
 
 def _current(
@@ -104,8 +102,7 @@ def _current(
     if value is None:
         return group.without_assignment(key.member_id)
     old = group.members.get(key.member_id) or ConsumerMember(key.member_id)
-    member = replace(
-        old,
+    member = old._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
         state=records.state_from(value.state),
@@ -121,8 +118,8 @@ def _regex(
     regex = key.regular_expression
     if value is not None:
         one = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
-        return replace(group, resolved=group.resolved.set(regex, one))
-    return replace(group, resolved=group.resolved.delete(regex)) if regex in group.resolved else group
+        return group._replace(resolved=group.resolved.set(regex, one))
+    return group._replace(resolved=group.resolved.delete(regex)) if regex in group.resolved else group
 
 
 _BY_KEY: Final[dict[type, Callable[..., ConsumerGroup | None]]] = {

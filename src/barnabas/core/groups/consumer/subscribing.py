@@ -54,11 +54,11 @@ def change_regex(draft: Draft, before: ConsumerMember, after: ConsumerMember, wo
     if (old or "") == (new or ""):
         return False
     group = draft.group
-    if old and old not in group.regexes and old in group.resolved:
+    if old and old not in group.asked.regexes and old in group.resolved:
         draft.write(records.resolved_tombstone(group.group_id, old))
     if not new:
         return True
-    if group.regexes[new] == 1:
+    if group.asked.regexes[new] == 1:
         world.patterns.check(new)
     return new in group.resolved
 
@@ -66,18 +66,18 @@ def change_regex(draft: Draft, before: ConsumerMember, after: ConsumerMember, wo
 def refresh_regexes(draft: Draft, world: World, refresh_interval_ms: int, now_ms: int) -> bool:
     """Resolve the group's regular expressions when that is due; gives whether topics came or went by it."""
     group = draft.group
-    if not group.regexes:
+    if not group.asked.regexes:
         return False
     last_ms = max((one.resolved_ms for one in group.resolved.values()), default=None)
     if last_ms is not None:
         if now_ms <= last_ms + REGEX_MIN_INTERVAL_MS:
             return False
         version = min(one.version for one in group.resolved.values())
-        unresolved = any(regex not in group.resolved for regex in group.regexes)
+        unresolved = any(regex not in group.resolved for regex in group.asked.regexes)
         if not unresolved and version >= world.new_topics_version and now_ms <= last_ms + refresh_interval_ms:
             return False
     changed = False
-    for regex in sorted(group.regexes):
+    for regex in sorted(group.asked.regexes):
         one = ResolvedRegex(world.patterns.match(regex), world.version, now_ms)
         old = group.resolved.get(regex)
         changed |= (old.topics if old is not None else frozenset()) != one.topics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from barnabas.core.groups.assignors import ASSIGNORS
@@ -22,14 +23,15 @@ def is_due(assignment_ms: int, interval_ms: int, now_ms: int) -> bool:
 
 def compute(draft: Draft, world: World, default_assignor: str, now_ms: int) -> None:
     """Write the target of the group's epoch: what changed of it, and that it is the newest."""
-    group = draft.group
+    group, target = draft.group, draft.group.target
+    ids_of = cache(world.ids_of)  # most members of a group read the same
     spec = GroupSpec(
         {
             member_id: MemberSpec(
                 member.rack_id,
                 member.instance_id,
-                world.ids_of(group.topics_of(member)),
-                group.target.get(member_id, NO_TARGET),
+                ids_of(group.topics_of(member)),
+                target.get(member_id, NO_TARGET),
             )
             for member_id, member in group.members.items()
         },
@@ -41,7 +43,7 @@ def compute(draft: Draft, world: World, default_assignor: str, now_ms: int) -> N
         message = f"Failed to compute a new target assignment for epoch {group.epoch}: {e}"
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from e
     for member_id in sorted(group.members):
-        target = assignment.get(member_id, NO_TARGET)
-        if group.target.get(member_id) != target:
-            draft.write(records.target(group.group_id, member_id, target))
+        wanted = assignment.get(member_id, NO_TARGET)
+        if target.get(member_id) != wanted:
+            draft.write(records.target(group.group_id, member_id, wanted))
     draft.write(records.target_epoch(group.group_id, group.epoch, now_ms))
