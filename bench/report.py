@@ -75,8 +75,8 @@ no super user), then plain. The same clients drive both, on the same cores as th
   that of the worker and of every process that it has started, Spark's JVM too, the median of looks within two seconds
   after each task has written {connect_task_records:,} records; for a further task it is a nineteenth of what 20 tasks
   take more than one.
-- Spark's sinks: one session on all cores writes micro-batches of Spark's own `rate-micro-batch` source, four tasks
-  each, into four partitions, one after the other without pause. Time is that of whole micro-batches as Spark reports it:
+- Spark's sinks: one session on all cores writes micro-batches of Spark's own `rate-micro-batch` source, in four tasks,
+  into four partitions, one after the other without pause. Time is that of whole micro-batches as Spark reports it:
   planned, written, committed, noted in the checkpoint; "CPU" is the node's per record. At least once, Spark's own
   `kafka` sink with its defaults is what writes to Apache Kafka; our sink writes to either in the rows that say so. The
   sinks take turns, and a query's first two micro-batches do not count.
