@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from barnabas.client.admin import Admin
+from barnabas.wire.record_batch import decode_batch, read_header
 from tests.conformance.side_by_side.requests import request
 from tests.conformance.side_by_side.test_records import batch
 from tests.conformance.side_by_side.test_transactions import Producer, added, ended, init
@@ -110,7 +111,13 @@ class Late:
         part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000_000}
         whole: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 10_000_000, "isolation_level": 1}
         asked = request("Fetch", topics=[{"topic": self._topic, "partitions": [part]}], **whole)
-        await self.talk.call(self._leader, asked, 12)
+        records = bytes((await self.talk.ask(self._leader, asked, 12)).responses[0].partitions[0].records)
+        found, at = [], 0
+        while at < len(records):
+            header = read_header(records, at)
+            found += [(r.offset, r.key, header.producer_epoch) for r in decode_batch(records, at)]
+            at += header.size
+        self.talk.side.note(asked, 12, "", f"{found}")  # markers name the epoch of their coordinator besides
 
 
 def _records(by: Producer, sequence: int, note: str) -> bytes:
