@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from barnabas.core.coordinators.step import Producer
 from barnabas.model.metrics import Metrics
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.net.client import AuthenticationError, ChannelError, DisconnectedError, UnsupportedVersionError
@@ -178,3 +179,48 @@ async def test_refusals_and_times_are_measured() -> None:
     )
     assert (rate["Count"], rate["EventType"]) == (3, "failures")
     assert times["Count"] == 2, "of those who were asked"
+
+
+class Own:
+    """The coordinator of node 4, which is the node that asks. knows: whether it can say at once."""
+
+    node_id = 4
+
+    def __init__(self, *, knows: bool) -> None:
+        self.knows = knows
+
+    async def add(self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]) -> Errors:
+        return dict.fromkeys(partitions, E.CONCURRENT_TRANSACTIONS)
+
+    async def verify(self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]) -> Errors:
+        return {tp: E.TRANSACTION_ABORTABLE if tp == A1 else E.NONE for tp in partitions}
+
+    def verified_at_once(
+        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
+    ) -> Errors | None:
+        return {tp: E.TRANSACTION_ABORTABLE if tp == A1 else E.NONE for tp in partitions} if self.knows else None
+
+
+async def test_the_coordinator_of_this_node_is_asked_without_a_request_and_measured_all_the_same() -> None:
+    brokers, registry = Coordinators(), Metrics(SystemClock())
+    brokers.may_answer.set()
+    own = Own(knows=True)
+    verifier = TransactionVerifier(brokers.call, {"t": 4, "elsewhere": 5}.get, registry, own=own)
+    assert verifier.verified_at_once("t", 7, 0, [A0, A1]) == {A1: E.TRANSACTION_ABORTABLE}
+    assert await verifier.verify("t", 7, 0, [A0, A1]) == {A1: E.TRANSACTION_ABORTABLE}
+    assert await verifier.add("t", 7, 0, [A0]) == {A0: E.CONCURRENT_TRANSACTIONS}
+    assert brokers.asked == []
+    measured = dict(registry.values("kafka.server:type=AddPartitionsToTxnManager,*"))
+    counts = [measured[name]["Count"] for name in sorted(measured)]
+    assert counts == [3, 3], "failures, and questions"
+
+
+async def test_nobody_says_at_once_what_has_to_be_waited_for() -> None:
+    brokers = Coordinators()
+    coordinators = {"t": 4, "elsewhere": 5}.get
+    alone = TransactionVerifier(brokers.call, coordinators, Metrics(SystemClock()))
+    busy = TransactionVerifier(brokers.call, coordinators, Metrics(SystemClock()), own=Own(knows=False))
+    knows = TransactionVerifier(brokers.call, coordinators, Metrics(SystemClock()), own=Own(knows=True))
+    assert alone.verified_at_once("t", 7, 0, [A0]) is None
+    assert busy.verified_at_once("t", 7, 0, [A0]) is None
+    assert [knows.verified_at_once(name, 7, 0, [A0]) for name in ("t", "elsewhere", "nobody's")] == [{}, None, None]
