@@ -97,9 +97,12 @@ async def test_producers_are_told_what_they_understand(said: ErrorCode, version:
 
 async def test_a_busy_coordinator_is_asked_again_for_clients_that_add_partitions() -> None:
     async with world() as w:
+        patient = {**w.config.values, "add.partitions.to.txn.retry.backoff.max.ms": 60_000}
+        w.replicas.verification.reconfigure(replace(w.config, values=patient))
         w.coordinator.wrong = [{T0: E.CONCURRENT_TRANSACTIONS}] * 2
         assert await w.produce((ALONE, 0, part())) == [E.NONE]
         assert len(w.coordinator.asked) == 3
+        w.replicas.verification.reconfigure(w.config)
         w.coordinator.wrong = [{T1: E.CONCURRENT_TRANSACTIONS}] * 100
         assert await w.produce((ALONE, 1, part())) == [E.CONCURRENT_TRANSACTIONS], "patience has an end"
 
