@@ -35,6 +35,8 @@ LOST: Final = 1
 """The batch in which its executor is lost."""
 PARTITIONS: Final = 3
 ROWS: Final = 30
+MISSED: Final = "missed-"
+"""Begins the flag of whoever has waited in vain, before the name of the flag that it waited for."""
 _PATIENCE_S: Final = 100
 _SETTINGS: Final = {
     "spark.speculation": "true",
@@ -108,6 +110,7 @@ class StragglingWriter(StreamWriter):
         until = time.monotonic() + _PATIENCE_S
         while not (self.flags / flag).exists():
             if time.monotonic() > until:
+                self._raise_flag(MISSED + flag)
                 raise TimeoutError(flag)
             time.sleep(0.01)
 
