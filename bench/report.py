@@ -49,7 +49,9 @@ no super user), then plain. The same clients drive both, on the same cores as th
   and keys (RSA, 2,048 bits). Where the load or that second bounds the rate, the processor time tells them apart.
 - Transactions: each has 10 records of 100 bytes, for one of 3 partitions, without lingering; every producer has a
   thread of its own, and one transaction under way. "CPU" is per transaction. The fetched ones have 1,000 records each.
-  Idempotent and plain produce take turns, both with five requests under way at most, as idempotence wants it.
+  Idempotent and plain produce take turns, both with five requests under way at most, as idempotence wants it. Their
+  clock starts when a first hundred records are acknowledged, so that connecting and asking for an id are not
+  counted.
 - Groups: scripted members, each with a connection of its own, do what a client does, but send a heartbeat every
   {heartbeat:g} s; nobody waits for more members (`group.initial.rebalance.delay.ms` and
   `group.consumer.assignment.interval.ms` are 0 for both). The topic has as many partitions as the group has members;

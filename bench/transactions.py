@@ -27,6 +27,7 @@ LARGE: Final = Transactions(records=1_000, size=1_000, abort_each=10)
 _WINDOW: Final = 5
 _TOPICS: Final = ("plain", "idempotent", "transactions", "committed")
 _WARM_RECORDS: Final = 100_000
+_FIRST_RECORDS: Final = 100
 Say = Callable[[str], None]
 
 
@@ -135,7 +136,9 @@ class _Loads:
         # As many requests under way as idempotence allows in either case: it is not the window that is compared.
         config = {**self._config, "enable.idempotence": str(idempotent).lower(), "max.in.flight": str(_WINDOW)}
         topic = "idempotent" if idempotent else "plain"
-        return self._library.produce(config, topic, records=records, size=1000, limit_s=self._sizes.limit_s)
+        return self._library.produce(
+            config, topic, records=records, size=1000, limit_s=self._sizes.limit_s, first=_FIRST_RECORDS
+        )
 
     def _transactions(self, producers: int, seconds: float) -> TransactionRate:
         return transactional.measure(
