@@ -446,11 +446,16 @@ def test_a_leader_without_a_majority_of_fetches_gives_up() -> None:
     assert quorum.node.leader_id is None
 
 
+def stand_still(quorum: Quorum, ms: int) -> None:
+    """Let time go by in which the process does nothing; then it looks at its deadlines."""
+    quorum.now += ms
+    quorum.node.tick(quorum.now)
+
+
 def test_a_leader_whose_process_stood_still_reads_what_has_come_before_it_gives_up() -> None:
     quorum = elected()
     for _ in range(2):
-        quorum.now += 10_000
-        quorum.node.tick(quorum.now)
+        stand_still(quorum, 10_000)
         assert quorum.node.leader_id == 1
         quorum.ask(fetched(0, 0, 1, by=2), fetch.FetchResponse)
         quorum.wait(2999)
@@ -461,12 +466,9 @@ def test_a_leader_whose_process_stood_still_reads_what_has_come_before_it_gives_
 
 def test_a_leader_whose_process_stood_still_is_given_time_once_and_only_when_it_is_up() -> None:
     quorum = elected()
-    quorum.now += 1400
-    quorum.node.tick(quorum.now)
-    quorum.now += 1400
-    quorum.node.tick(quorum.now)
+    stand_still(quorum, 1400)
+    stand_still(quorum, 1400)
     quorum.wait(999)
     assert quorum.node.leader_id == 1
-    quorum.now += 5000
-    quorum.node.tick(quorum.now)
+    stand_still(quorum, 5000)
     assert quorum.node.leader_id is None
