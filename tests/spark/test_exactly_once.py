@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ from barnabas.spark import exactly_once
 from barnabas.spark.explain import SourceError
 from barnabas.spark.options import WriteOptions, parse_write_options
 from barnabas.spark.part import Part, RowsWritten
+from barnabas.spark.writer import StreamWriter
 from barnabas.testing.cluster import Cluster
 
 from .sinks import Sink, once, rows
@@ -32,11 +34,17 @@ class Query:
         self.options: WriteOptions = parse_write_options({**sink.options, **given, **options})
 
     def write(self, batch: int | None, number: int, *values: int) -> RowsWritten:
-        return exactly_once.write(self.options, Part(PREFIX, self.run, number, batch), rows(*values))
+        """Write as a task of an execution of its own."""
+        return exactly_once.write(self.options, Part(PREFIX, self.run, number, batch, uuid.uuid4().hex), rows(*values))
 
     def attempt(self, execution: str, batch: int | None, *values: int) -> RowsWritten:
         """Write as one of the attempts of an execution's first task."""
-        return exactly_once.write(self.options, Part(PREFIX, self.run, 0, batch, execution), rows(*values))
+        return exactly_once.write(self.options, Part(PREFIX, self.run, 0, batch, self.run + execution), rows(*values))
+
+    def give_up(self, execution: str, written: Sequence[RowsWritten], *silent: int) -> None:
+        """Abort a batch write as the driver does, which knows the numbers of the tasks that said nothing."""
+        parts = [Part(PREFIX, self.run, number, None, self.run + execution) for number in silent]
+        exactly_once.abort(self.options, PREFIX, self.run + execution, written, parts)
 
     def commit(self, batch: int | None, *written: RowsWritten) -> None:
         exactly_once.commit(self.options, written, batch)
@@ -106,12 +114,29 @@ def test_what_an_earlier_execution_has_prepared_is_not_taken(query: Query) -> No
 
 
 def test_what_is_aborted_is_never_seen(query: Query) -> None:
-    written, lost = query.write(None, 0, 1), query.write(None, 1, 2)
-    assert lost.pending is not None
-    exactly_once.abort(query.options, [written], [lost.pending.part])
+    written = query.write(None, 0, 1)
+    query.write(None, 1, 2)  # and here its executor is lost
+    query.give_up("a", [written], 1)
     assert not query.seen()
     query.commit(None, query.write(None, 2, 0))
     query.wait_seen(once(1))
+
+
+def test_a_query_that_fails_shuts_out_the_tasks_that_said_nothing(query: Query) -> None:
+    written = query.write(0, 0, 1)
+    query.write(0, 1, 2)  # and here its executor is lost
+    StreamWriter(query.options).abort([written, None], 0)
+    query.commit(0, query.write(0, 2, 0))
+    query.wait_seen(once(1))
+
+
+def test_a_task_that_begins_after_its_write_was_given_up_leaves_nothing_open(query: Query) -> None:
+    query.give_up("a", [], 0)
+    with pytest.raises(SourceError, match=r"partition 0 .*the write was given up before this task had begun"):
+        query.attempt("a", None, 1, 2)
+    query.commit(None, query.attempt("b", None, 3))
+    query.wait_seen(once(4, 3))
+    assert query.seen(committed=False) == once(4, 3), "the late task has written nothing"
 
 
 def test_a_batch_that_has_other_rows_than_when_it_was_committed_is_refused(query: Query) -> None:
@@ -126,7 +151,7 @@ def test_a_batch_that_has_fewer_partitions_than_when_it_was_committed_is_refused
     again = [query.write(3, 0, 0), query.write(3, 1, 1)]
     with pytest.raises(SourceError, match="when it had a partition 4, and has 2 partitions now"):
         query.commit(3, *again)
-    exactly_once.abort(query.options, again)
+    query.give_up("a", again)
     query.wait_seen(once(2))
 
 

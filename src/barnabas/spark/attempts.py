@@ -1,9 +1,14 @@
-"""What attempts of one task tell each other, so that a late one does not end what another has prepared.
+"""What attempts of one task, and the driver, tell each other, so that a late one does no harm.
 
 Spark may run a task twice at once: it speculates, or an executor that it gave up for lost lives on. Whoever begins with
 the part's transactional id ends what is open there, also what was written completely and is to be committed. So who is
 done says so, as the offset of a group of the part's own, and who is about to begin looks there first: it takes what
 is prepared for its own. Attempts of an earlier execution of the batch are of another plan, perhaps, and do not count.
+
+A task may also begin after the driver has given its write up, for Spark does not wait until the tasks it kills are
+dead. Its transaction would hold readers back until it times out. So the driver leaves a mark before it shuts the tasks
+out, and a task looks for that mark when it has its producer id: either the driver came later and shut it out, or it
+sees the mark, which is a transactional id that nobody writes with: it needs no topic, and no right beyond the task's.
 """
 
 from __future__ import annotations
@@ -15,14 +20,15 @@ from typing import Final
 import structlog
 
 from barnabas.client.admin.groups import CommittedOffset, GroupsAdmin
+from barnabas.client.admin.transactions import TransactionsAdmin
 from barnabas.client.cluster import Cluster
 from barnabas.client.open_transaction import OpenTransaction
 from barnabas.client.producer_id import ProducerId
 from barnabas.model.topic_partition import TopicPartition
 from barnabas.net.client import ChannelError
-from barnabas.spark.explain import about
+from barnabas.spark.explain import RefusedError, SourceError, about
 from barnabas.spark.part import Part, Pending, RowsWritten
-from barnabas.wire.errors import ApiError
+from barnabas.wire.errors import ApiError, ErrorCode
 
 log: Final = structlog.get_logger("barnabas.spark.attempts")
 
@@ -54,7 +60,7 @@ class _Prepared:
 
 async def prepared(cluster: Cluster, part: Part) -> RowsWritten | None:
     """Give what another attempt has written and left open, None when there is none. ApiError when refused."""
-    if part.execution is None:
+    if not part.rivals:
         return None
     with about(_group(part), part.prefix):
         found = await GroupsAdmin(cluster).group_offsets(_group(part))
@@ -75,7 +81,7 @@ async def tell(cluster: Cluster, written: RowsWritten, topic: str) -> None:
     pending = written.pending
     assert pending is not None
     part, producer = pending.part, pending.transaction.producer
-    if part.execution is None:
+    if not part.rivals:
         return
     told = _Prepared(
         part.execution, part.batch, written.rows, producer.id, producer.epoch, pending.transaction.v2, pending.opened_s
@@ -90,6 +96,27 @@ async def tell(cluster: Cluster, written: RowsWritten, topic: str) -> None:
     for error in errors:
         if error is not None:
             log.warning("other attempts are not told that it is written", part=part.name, why=str(error))
+
+
+async def give_up(cluster: Cluster, prefix: str, execution: str) -> None:
+    """Leave the mark for tasks of an execution that are still to begin. Errors as fence_producers."""
+    (outcome,) = (await TransactionsAdmin(cluster).fence_producers([_mark(prefix, execution)])).values()
+    if isinstance(outcome, ApiError):
+        raise outcome
+
+
+async def check_wanted(cluster: Cluster, part: Part) -> None:
+    """Raise SourceError when the driver has given the part's execution up. ApiError when that cannot be known."""
+    name = _mark(part.prefix, part.execution)
+    (found,) = (await TransactionsAdmin(cluster).describe_transactions([name])).values()
+    if not isinstance(found, ApiError):
+        raise SourceError(f"{part}: the write was given up before this task had begun")
+    if found.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        raise RefusedError(found.code, name, part.prefix) from found
+
+
+def _mark(prefix: str, execution: str) -> str:
+    return f"{prefix}-{execution}-given-up"
 
 
 def _group(part: Part) -> str:

@@ -41,7 +41,6 @@ _DEFAULTS: Final = DEFAULTS | {TIMEOUT: "600000"}
 """Ten minutes: a transaction is open until the slowest task of the batch is done."""
 _AT_ONCE: Final = 64
 """How many transactions the driver ends at the same time."""
-_HASTE_S: Final = 3
 _ROWS: Final = "rows="
 
 
@@ -102,19 +101,27 @@ def commit(options: WriteOptions, written: Sequence[RowsWritten], batch: int | N
         raise SourceError(f"{failed[0][1]}. {so_far}; {remedy}") from failed[0][1]
 
 
-def abort(options: WriteOptions, written: Sequence[RowsWritten], silent: Sequence[Part] = ()) -> None:
-    """Abort what is open, as far as that is possible: the rest ends by itself. silent: parts nobody has heard of."""
+def abort(
+    options: WriteOptions, prefix: str, execution: str, written: Sequence[RowsWritten], silent: Sequence[Part] = ()
+) -> None:
+    """Abort what is open, as far as that is possible: the rest ends by itself. silent: parts nobody has heard of, whose
+    tasks may still run, or even begin after this."""
 
     async def end(cluster: Cluster) -> None:
         pending = [each.pending for each in written if each.pending is not None]
-        await asyncio.gather(*(_abort(cluster, each) for each in pending))
-        await _end_at_once(cluster, silent)
+        aborted = asyncio.gather(*(_abort(cluster, each) for each in pending))
+        try:
+            async with _patience(cluster):
+                await attempts.give_up(cluster, prefix, execution)
+                await _shut_out(cluster, silent)
+        finally:
+            await aborted
 
     try:
         with _cluster(options) as bridge:
             bridge.call(end)
-    except SourceError as e:  # the reason why it is aborted is the one to be seen
-        log.warning("transactions are left to end by transaction.timeout.ms", why=str(e))
+    except (SourceError, TimeoutError) as e:  # the reason why it is aborted is the one to be seen
+        log.warning("transactions may be left to end by transaction.timeout.ms", why=str(e) or "nobody answered")
 
 
 # A task.
@@ -124,6 +131,7 @@ async def _takeover(cluster: Cluster, producer: TransactionalProducer, part: Par
     """Shut earlier attempts out; give what is known of the part when it was committed before."""
     with about(part.name, part.prefix):
         await producer.init_transactions()  # when this is done, what was under way has its end: no offset is unstable
+        await attempts.check_wanted(cluster, part)
         if part.batch is None:
             return None
         found = await GroupsAdmin(cluster).group_offsets(part.name, require_stable=True)
@@ -192,7 +200,7 @@ def _note_batch(part: Part, task: RowTask, producer: TransactionalProducer, open
         except ApiError as e:
             if e.code in OVER:
                 raise SourceError(over(part, task.bridge.config, opened_s)) from e
-            task.bridge.call(lambda cluster: _end_at_once(cluster, [part]))  # such a producer cannot abort any more
+            task.bridge.call(lambda cluster: _end_refused(cluster, part))
             if e.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise RefusedError(e.code, where.topic) from e
             raise RefusedError(e.code, part.name, part.prefix) from e
@@ -226,7 +234,7 @@ async def _commit(cluster: Cluster, pending: Sequence[Pending]) -> list[SourceEr
 
 async def _abort(cluster: Cluster, each: Pending) -> None:
     with suppress(ApiError, TimeoutError):
-        async with asyncio.timeout(cluster.config.integer("max.block.ms") / 1000):
+        async with _patience(cluster):
             await end_transaction(cluster, each.transaction, commit=False)
 
 
@@ -248,11 +256,24 @@ async def _check_fewer(cluster: Cluster, part: Part, count: int) -> None:
             )
 
 
-async def _end_at_once(cluster: Cluster, parts: Iterable[Part]) -> None:
-    """Have what is open in these parts aborted, if that can be done quickly."""
+async def _shut_out(cluster: Cluster, parts: Iterable[Part]) -> None:
+    """Have what is open in these parts aborted. ApiError when one of them is refused."""
+    outcomes = await TransactionsAdmin(cluster).fence_producers([part.name for part in parts])
+    for outcome in outcomes.values():
+        if isinstance(outcome, ApiError):
+            raise outcome
+
+
+async def _end_refused(cluster: Cluster, part: Part) -> None:
+    """End a task's own transaction, which its producer cannot abort after a refusal."""
     with suppress(ApiError, ChannelError, TimeoutError):
-        async with asyncio.timeout(_HASTE_S):
-            await TransactionsAdmin(cluster).fence_producers([part.name for part in parts])
+        async with _patience(cluster):
+            await _shut_out(cluster, [part])
+
+
+def _patience(cluster: Cluster) -> asyncio.Timeout:
+    """Give how long the cluster may take to end transactions: max.block.ms."""
+    return asyncio.timeout(cluster.config.integer("max.block.ms") / 1000)
 
 
 @contextmanager

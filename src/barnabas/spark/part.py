@@ -31,14 +31,16 @@ OVER: Final = frozenset(
 class Part:
     """What one task writes. run: the query's id, or the write's. batch: None in a batch write.
 
-    execution: which execution of the batch the task is of, so that its attempts know each other; None: they need not.
+    execution: which execution of the batch, or which write, the task is of, so that its attempts and the driver know
+    each other. rivals: whether another attempt of the task may be under way at the same time.
     """
 
     prefix: str
     run: str
     number: int
-    batch: int | None = None
-    execution: str | None = None
+    batch: int | None
+    execution: str
+    rivals: bool = True
 
     @property
     def name(self) -> str:
@@ -66,6 +68,11 @@ class RowsWritten(WriterCommitMessage):
     rows: int
     pending: Pending | None = None
     done: Part | None = None
+
+    @property
+    def part(self) -> Part | None:
+        """Give the part, None when there was nothing to write."""
+        return self.done if self.pending is None else self.pending.part
 
 
 @contextmanager

@@ -49,7 +49,7 @@ class BatchWriter(DataSourceArrowWriter):
         task = _task()
         part = self._part(prefix, task.partitionId())
         if part.batch is None and task.getLocalProperty(SPECULATION) != "true":
-            part = replace(part, execution=None)  # its group would be left behind, mostly for nothing
+            part = replace(part, rivals=False)  # its group would be left behind, mostly for nothing
         return exactly_once.write(self.options, part, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -63,7 +63,7 @@ class BatchWriter(DataSourceArrowWriter):
         prefix = self.options.transactional_id_prefix
         if prefix is not None:
             silent = [self._part(prefix, n) for n, message in enumerate(messages) if message is None]
-            exactly_once.abort(self.options, _written(messages), silent)
+            exactly_once.abort(self.options, prefix, self.write_id, _written(messages), silent)
 
     def _part(self, prefix: str, number: int) -> Part:
         run, batch = self.options.write_id or (self.write_id, None)
@@ -103,8 +103,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Make sure that nothing of the micro-batch is seen which was not committed yet."""
-        if self.options.transactional_id_prefix is not None:
-            exactly_once.abort(self.options, _written(messages))
+        prefix = self.options.transactional_id_prefix
+        if prefix is not None:
+            exactly_once.abort(self.options, prefix, self.execution, _written(messages), _silent(messages))
 
 
 def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> RowsWritten:
@@ -132,6 +133,14 @@ def _task() -> TaskContext:
     task = TaskContext.get()
     assert task is not None, "called in a task"
     return task
+
+
+def _silent(messages: Sequence[WriterCommitMessage | None]) -> list[Part]:
+    """Give the parts of a micro-batch that said nothing; their names are known when another said its own."""
+    known = next((part for each in _written(messages) if (part := each.part) is not None), None)
+    if known is None:
+        return []
+    return [replace(known, number=n) for n, message in enumerate(messages) if message is None]
 
 
 def _written(messages: Sequence[WriterCommitMessage | None]) -> list[RowsWritten]:
