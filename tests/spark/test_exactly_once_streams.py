@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from barnabas.testing.cluster import Cluster
 from tests.peers.kafka import RealKafka
 
+from .killing import write_numbers
 from .sinks import Sink, once
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer]
@@ -103,6 +104,19 @@ def test_a_batch_write_with_a_name_is_written_once_however_often_it_is_run(
     with pytest.raises(Exception, match="larger txnVersion"):
         write(0, 0, 30)
     assert sink.seen(target, 2) == once(40)
+
+
+def test_a_batch_write_with_a_name_is_completed_when_its_driver_was_killed_amid_the_commits(
+    spark: SparkSession, real_kafka: RealKafka
+) -> None:
+    sink = Sink.of_kafka(real_kafka)
+    target = sink.create(2)
+    options = {**sink.options, "topic": target, "exactlyOnce": "true", "txnAppId": target, "txnVersion": "3"}
+    run_until_killed({"write": options, "rows": 30, "kills": [{"batch": 3, "at": "between"}]})
+    write_numbers(spark, "barnabas", options, 30)
+    sink.wait_seen(target, 2, once(30))
+    written = sink.seen(target, 2, committed=False)
+    assert sorted(written.values()) == [1] * 10 + [2] * 20, "one part was committed, two were written again"
 
 
 def test_a_batch_write_is_seen_whole_or_not_at_all(spark: SparkSession, real_kafka: RealKafka) -> None:
