@@ -114,10 +114,10 @@ def _stop_by_signals(worker: Worker) -> None:
     numbers = (signal.SIGTERM, signal.SIGINT)
 
     def stop() -> None:
-        log.info("stopping: connectors and tasks first; a second signal ends it at once")
         for number in numbers:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_DFL)
+        log.info("stopping: connectors and tasks first; a second signal ends it at once")
         worker.stop()
 
     for number in numbers:
