@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from barnabas.cli.dump_log import indexes
+from barnabas.cli.dump_log.segment import mapped
 from barnabas.server.handlers import BROKER, TELEMETRY
 from barnabas.wire.record_batch import Record, encode_batch
 from tests.cli.conftest import Barnabas
@@ -16,7 +21,7 @@ META = "version=1\ncluster.id=QmFybmFiYXNUZXN0UGVlcg\nnode.id=1\ndirectory.id=y4
 
 
 def batch(offset: int, epoch: int = 1) -> bytearray:
-    return bytearray(encode_batch([Record(0, 1, b"k", b"v")], base_offset=offset, leader_epoch=epoch))
+    return bytearray(encode_batch([Record(0, offset, b"k", b"v")], base_offset=offset, leader_epoch=epoch))
 
 
 @pytest.fixture
@@ -61,6 +66,40 @@ def test_a_sound_directory_fits(barnabas: Barnabas, directory: Path) -> None:
 
 def test_a_log_that_is_being_written_is_no_damage(barnabas: Barnabas, directory: Path) -> None:
     assert problems(barnabas, directory, batch(0), batch(1)[:30]) == "Everything fits.\n"
+
+
+def test_what_a_node_takes_away_is_no_damage(barnabas: Barnabas, directory: Path) -> None:
+    partition = directory / "t-0"
+    gone = ("00000000000000000005.log", "00000000000000000005.snapshot", "00000000000000000005-0000000001.checkpoint")
+    for name in gone:
+        (partition / name).symlink_to(directory / "gone")  # is listed, and is not there to be read
+    assert problems(barnabas, directory, batch(0)) == "Everything fits.\n"
+
+
+def test_what_a_node_writes_while_its_indexes_are_checked_is_no_damage(
+    barnabas: Barnabas, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = directory / "t-0"
+    log, index, times = (partition / f"{0:020d}.{suffix}" for suffix in ("log", "index", "timeindex"))
+    index.write_bytes(struct.pack(">ii", 1, len(batch(0))))
+    times.write_bytes(struct.pack(">qi", 1, 1))
+    written = iter(range(2, 9))
+
+    @contextmanager
+    def mapped_just_before_a_write(path: Path) -> Iterator[memoryview]:
+        with mapped(path) as found:
+            offset, position = next(written), path.stat().st_size
+            for file, more in (
+                (log, batch(offset)),
+                (index, struct.pack(">ii", offset, position)),
+                (times, struct.pack(">qi", offset, offset)),
+            ):
+                file.write_bytes(file.read_bytes() + more)
+            yield found
+
+    monkeypatch.setattr(indexes, "mapped", mapped_just_before_a_write)
+    assert problems(barnabas, directory, batch(0), batch(1)) == "Everything fits.\n"
+    assert next(written) == 4, "both kinds were looked at"
 
 
 def test_each_kind_of_damage_is_named(barnabas: Barnabas, directory: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -52,8 +53,8 @@ def data(
 ) -> None:
     """Check checksums, offsets, epochs, indexes and snapshots of data directories; nothing is changed.
 
-    The node may run: what it writes at the end of a log while we read is not counted as damage. Exit code 1 when
-    something is wrong.
+    The node may run: what it writes at the end of a log while we read is not counted as damage, and neither is what it
+    takes away. Exit code 1 when something is wrong.
 
     Examples:
 
@@ -88,22 +89,30 @@ def _check_partition(partition: Path) -> Iterator[Problem]:
     segments = sorted(partition.glob("*.log"))
     for segment in segments:
         problems: list[Problem] = []
-        end = _check_segment(segment, end, problems, is_last=segment == segments[-1])
+        with suppress(FileNotFoundError):  # a node that runs has taken it away, here and below
+            end = _check_segment(segment, end, problems, is_last=segment == segments[-1])
         yield from problems
         for suffix, check in ((".index", dump_index), (".timeindex", dump_time_index)):
-            index = segment.with_suffix(suffix)
-            # While a node writes a segment its indexes have their full size, filled with zeros.
-            if index.exists() and any(index.read_bytes()):
-                yield from _findings(index, check)
+            with suppress(FileNotFoundError):
+                yield from _check_index(segment.with_suffix(suffix), check)
     for snapshot in sorted(partition.glob("*.snapshot")):
         try:
             decode_snapshot(snapshot.read_bytes())
+        except FileNotFoundError:
+            pass
         except CorruptSnapshotError as e:
             yield Problem(snapshot, str(e))
     for checkpoint in sorted(partition.glob("*.checkpoint")):
         problems = []
-        _check_segment(checkpoint, _End(), problems, is_last=False)
+        with suppress(FileNotFoundError):
+            _check_segment(checkpoint, _End(), problems, is_last=False)
         yield from problems
+
+
+def _check_index(index: Path, check: Any) -> Iterator[Problem]:
+    # While a node writes a segment its indexes have their full size, filled with zeros.
+    if index.exists() and any(index.read_bytes()):
+        yield from _findings(index, check)
 
 
 def _check_segment(path: Path, end: _End, problems: list[Problem], *, is_last: bool) -> _End:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -27,8 +28,9 @@ def dump_index(path: Path, options: Options, findings: list[str]) -> Iterator[Li
         yield _sane(path, _OFFSET_ENTRY.size)
         return
     mismatches = []
+    entries = _offset_entries(path)  # before the log, where a node that runs has by then what they point to
     with mapped(path.with_suffix(".log")) as log:
-        for offset, position in _offset_entries(path):
+        for offset, position in entries:
             found = read_header(log, position).last_offset
             if found != offset:
                 mismatches.append(f"  Index offset: {offset}, log offset: {found}")
@@ -43,11 +45,11 @@ def dump_time_index(path: Path, options: Options, findings: list[str]) -> Iterat
     if options.sanity_only:
         yield _sane(path, _TIME_ENTRY.size)
         return
-    offsets = list(_offset_entries(path.with_suffix(".index")))
+    times, offsets = _time_entries(path), list(_offset_entries(path.with_suffix(".index")))  # before the log, as above
     wrong_time, disorder, missing = [], [], []
     previous = -1
     with mapped(path.with_suffix(".log")) as log:
-        for timestamp, offset in _time_entries(path):
+        for timestamp, offset in times:
             position = max((p for o, p in offsets if o <= offset), default=0)
             batch = next(
                 (h for _, h in iter_headers(log, position, partial_tail=True) if h.last_offset >= offset), None
@@ -119,23 +121,20 @@ def dump_snapshot(path: Path, options: Options, findings: list[str]) -> Iterator
 
 def _offset_entries(path: Path) -> Iterator[tuple[int, int]]:
     base = int(path.name.split(".")[0])
-    for i, (relative, position) in enumerate(_entries(path, _OFFSET_ENTRY)):
-        if relative == 0 and i > 0:
-            return  # the file is longer than its entries while a node writes it
-        yield base + relative, position
+    return ((base + relative, position) for relative, position in _entries(path, _OFFSET_ENTRY, 0))
 
 
 def _time_entries(path: Path) -> Iterator[tuple[int, int]]:
     base = int(path.name.split(".")[0])
-    for i, (timestamp, relative) in enumerate(_entries(path, _TIME_ENTRY)):
-        if relative == 0 and i > 0:
-            return
-        yield timestamp, base + relative
+    return ((timestamp, base + relative) for timestamp, relative in _entries(path, _TIME_ENTRY, 1))
 
 
-def _entries(path: Path, entry: struct.Struct) -> Iterator[tuple[int, int]]:
+def _entries(path: Path, entry: struct.Struct, relative: int) -> Iterator[tuple[int, int]]:
+    """Read the file now, give its entries later. relative: where in an entry its offset is."""
     data = path.read_bytes()
-    yield from entry.iter_unpack(data[: len(data) // entry.size * entry.size])
+    rows = enumerate(entry.iter_unpack(data[: len(data) // entry.size * entry.size]))
+    # The file is longer than its entries while a node writes it.
+    return (row for _, row in takewhile(lambda found: found[0] == 0 or found[1][relative] != 0, rows))
 
 
 def _sane(path: Path, size: int) -> Line:
