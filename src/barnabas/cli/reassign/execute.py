@@ -18,8 +18,10 @@ from barnabas.model.topic_partition import TopicPartition
 from barnabas.wire.errors import ApiError, ErrorCode
 
 _LOOK_S: Final = 0.2
-_SETTLING: Final = 5
-"""How often to look again: a broker hears of the end of a move a moment after the controller has."""
+_SETTLING_S: Final = 1.0
+"""How long to look again: a broker hears of the end of a move a moment after the controller has."""
+_SETTLING_WAITED_S: Final = 60.0
+"""The same for moves that were begun and waited for, of which hardly one has failed: a broker may be busy."""
 
 
 class Limits(NamedTuple):
@@ -58,12 +60,15 @@ async def begin(
     return saved
 
 
-async def finish(admin: Admin, plan: Plan, *, preserve_throttles: bool) -> Progress:
-    """Give how far a plan is; once nothing moves any more its throttles go, unless they are to be preserved."""
+async def finish(admin: Admin, plan: Plan, *, preserve_throttles: bool, settling_s: float = _SETTLING_S) -> Progress:
+    """Give how far a plan is; once nothing moves any more its throttles go, unless they are to be preserved.
+
+    settling_s: how long to look again at what seems to have failed.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + settling_s
     found = await progress_of(admin, plan)
-    for _ in range(_SETTLING):
-        if not found.failed:
-            break
+    while found.failed and loop.time() < deadline:
         await asyncio.sleep(_LOOK_S)
         found = await progress_of(admin, plan)
     if not found.anything_moves and not preserve_throttles:
@@ -80,7 +85,7 @@ async def wait(admin: Admin, plan: Plan) -> Progress:
             bar.advance(total - found.moving - counted)
             counted = total - found.moving
             await asyncio.sleep(_LOOK_S)
-    return await finish(admin, plan, preserve_throttles=False)
+    return await finish(admin, plan, preserve_throttles=False, settling_s=_SETTLING_WAITED_S)
 
 
 class Cancelled(NamedTuple):
