@@ -11,10 +11,12 @@ from confluent_kafka import Producer
 from barnabas.cli.transactions.hanging import OpenTransaction, forgotten, long_open
 from barnabas.client.admin.transactions import ActiveProducer, TransactionDescription
 from barnabas.model.topic_partition import TopicPartition
-from tests.cli.conftest import Barnabas
+from tests.cli.conftest import PATIENCE_S, Barnabas, create_topic
 from tests.peers.kafka import RealKafka
 from tests.peers.tools import TRANSACTIONS_COMMAND, run_tool
 
+OPEN_FOR_MS = 600_000
+"""Long enough to look at an open transaction with tools that start a JVM each."""
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -76,11 +78,12 @@ def test_flags_that_are_missing_are_named(barnabas: Barnabas, words: tuple[str, 
 @contextmanager
 def open_transaction(kafka: RealKafka, name: str) -> Iterator[Producer]:
     """Give librdkafka's producer with one record of an open transaction in partition 0 of the topic."""
-    made = Producer({"bootstrap.servers": kafka.bootstrap(), "transactional.id": name})
-    made.init_transactions(30)
+    settings = {"bootstrap.servers": kafka.bootstrap(), "transactional.id": name}
+    made = Producer({**settings, "transaction.timeout.ms": OPEN_FOR_MS})
+    made.init_transactions(PATIENCE_S)
     made.begin_transaction()
     made.produce(name, b"x", partition=0)
-    made.flush(30)
+    assert made.flush(PATIENCE_S) == 0
     yield made
 
 
@@ -91,7 +94,7 @@ def table(text: str) -> list[list[str]]:
 
 @pytest.mark.peer
 def test_the_tool_beside_kafkas_own(tool: Barnabas, real_kafka: RealKafka, name: str) -> None:
-    tool("topics", "--create", "--topic", name, "--partitions", "1")
+    create_topic(tool, name, "--partitions", "1")
     server = ("--bootstrap-server", real_kafka.bootstrap())
     where = ("--topic", name, "--partition", "0")
     with open_transaction(real_kafka, name) as theirs:
@@ -132,18 +135,18 @@ def test_the_tool_beside_kafkas_own(tool: Barnabas, real_kafka: RealKafka, name:
         assert tool("transactions", "abort", *where, "--start-offset", "0").code == 0
         (after,) = tool("transactions", "describe-producers", *where, "--output", "json").json
         assert after["current_transaction_start_offset"] is None
-        theirs.abort_transaction(30)
+        theirs.abort_transaction(PATIENCE_S)
     tool("topics", "--delete", "--topic", name)
 
 
 @pytest.mark.peer
 def test_a_producer_is_shut_out(tool: Barnabas, real_kafka: RealKafka, name: str) -> None:
-    tool("topics", "--create", "--topic", name, "--partitions", "1")
+    create_topic(tool, name, "--partitions", "1")
     with open_transaction(real_kafka, name) as theirs:
         ended = tool("transactions", "force-terminate", "--transactional-id", name, "--output", "json")
         assert ended.json["transactional_id"] == name
         with pytest.raises(Exception, match=r"(?i)fenced"):
-            theirs.commit_transaction(30)
+            theirs.commit_transaction(PATIENCE_S)
     unknown = tool("transactions", "describe", "--transactional-id", f"{name}-unknown")
     assert (unknown.code, "no transactional id" in unknown.err) == (1, True)
     tool("topics", "--delete", "--topic", name)

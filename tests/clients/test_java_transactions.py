@@ -92,7 +92,9 @@ def test_exactly_once_from_topic_to_topic(cluster: ProcessCluster) -> None:
 
 def test_kafkas_tool_about_transactions(cluster: ProcessCluster) -> None:
     make(cluster, "looked-at")
-    producer = Producer({**cluster.librdkafka(), "transactional.id": "looked-at"})
+    # Open for longer than the tools take, each of which starts a JVM.
+    settings = {"transactional.id": "looked-at", "transaction.timeout.ms": 600_000}
+    producer = Producer({**cluster.librdkafka(), **settings})
     producer.init_transactions(WAIT_S)
     producer.begin_transaction()
     producer.produce("looked-at", b"x", partition=0)
@@ -101,7 +103,7 @@ def test_kafkas_tool_about_transactions(cluster: ProcessCluster) -> None:
     assert re.search(r"^looked-at\s+\d\s+\d+\s+Ongoing", listed, re.MULTILINE), listed
     described = run(cluster, tools.TRANSACTIONS_COMMAND, "describe", "--transactional-id", "looked-at")
     assert re.search(
-        r"^\d\s+looked-at\s+\d+\s+\d+\s+Ongoing\s+60000\s+\d+\s+\d+\s+looked-at-0", described, re.MULTILINE
+        r"^\d\s+looked-at\s+\d+\s+\d+\s+Ongoing\s+600000\s+\d+\s+\d+\s+looked-at-0", described, re.MULTILINE
     )
     where = ("--topic", "looked-at", "--partition", "0")
     producers = run(cluster, tools.TRANSACTIONS_COMMAND, "describe-producers", *where)
@@ -149,6 +151,6 @@ def test_client_metrics(cluster: ProcessCluster) -> None:
     )
     assert "interval.ms=5000" in described
     assert "client_id=p.*" in described
-    assert "producers" in run(cluster, tools.CLIENT_METRICS_COMMAND, "--list").split()
+    until(lambda: run(cluster, tools.CLIENT_METRICS_COMMAND, "--list").split(), lambda names: "producers" in names)
     run(cluster, tools.CLIENT_METRICS_COMMAND, "--delete", *named)
     until(lambda: run(cluster, tools.CLIENT_METRICS_COMMAND, "--list").split(), lambda names: "producers" not in names)
