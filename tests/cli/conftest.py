@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from barnabas.cli.main import main
 from tests.peers.kafka import RealKafka
+
+PATIENCE_S: Final = 120.0
+
+
+class FailedError(AssertionError):
+    """The command failed and was to print something for programs."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +32,9 @@ class Run:
 
     @property
     def json(self) -> Any:
-        """Give what it printed for programs."""
-        assert self.code == 0, self.err
+        """Give what it printed for programs; FailedError when it failed."""
+        if self.code != 0:
+            raise FailedError(self.err)
         return json.loads(self.out)
 
 
@@ -68,9 +76,26 @@ def name() -> str:
 
 
 def until(run: Callable[[], Run], wanted: Callable[[Run], bool]) -> Run:
-    """Run again until the result is as wanted: a broker shows a change a moment after it was made."""
-    for _ in range(200):
-        result = run()
-        if wanted(result):
-            return result
-    raise AssertionError(f"after 200 runs still {result}")
+    """Run again until the result is as wanted: a broker shows a change, or a topic at all, a moment after it was made.
+
+    A failure is as wanted only where `wanted` does not ask for what was printed for programs.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while not _is(wanted, result := run()):
+        assert time.monotonic() < deadline, f"after {PATIENCE_S:g} s still {result}"
+    return result
+
+
+def create_topic(tool: Barnabas, topic: str, *words: str) -> Run:
+    """Create a topic; the cluster that `tool` speaks to shows it when this returns."""
+    created = tool("topics", "--create", "--topic", topic, *words)
+    assert created.code == 0, created.err
+    until(lambda: tool("topics", "--describe", "--topic", topic), lambda r: r.code == 0)
+    return created
+
+
+def _is(wanted: Callable[[Run], bool], result: Run) -> bool:
+    try:
+        return wanted(result)
+    except FailedError:
+        return False

@@ -81,12 +81,11 @@ def test_a_user_from_create_to_delete(tool: Barnabas, barnabas: Barnabas, real_k
     settings = real_kafka.client_properties("SASL_SSL", name, password, "SCRAM-SHA-256")
     login.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
     until(lambda: barnabas("topics", "--list", "--command-config", str(login)), lambda r: r.code == 0)
-    (row,) = [r for r in barnabas("users", "list", *server, "--output", "json").json if r["user"] == name]
-    assert row == {
-        "user": name,
-        "mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512"],
-        "quotas": {"producer_byte_rate": 5.0},
-    }
+    row = {"user": name, "mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512"], "quotas": {"producer_byte_rate": 5.0}}
+    until(
+        lambda: barnabas("users", "list", *server, "--output", "json"),
+        lambda r: [found for found in r.json if found["user"] == name] == [row],
+    )
     assert barnabas("users", "quota", name, *server, "--remove", "producer_byte_rate").code == 0
     assert barnabas("users", "delete", name, *server).code == 0
     refused = until(lambda: barnabas("topics", "--list", "--command-config", str(login)), lambda r: r.code == 1)

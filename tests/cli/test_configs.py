@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.cli.configs.changes import parse_pairs
 from barnabas.cli.errors import CliError
-from tests.cli.conftest import Barnabas, Run, until
+from tests.cli.conftest import Barnabas, Run, create_topic, until
 from tests.peers.kafka import RealKafka
 from tests.peers.tools import CONFIG_COMMAND, run_tool
 
@@ -36,7 +36,7 @@ def test_what_is_no_pair_is_refused() -> None:
 
 @pytest.mark.peer
 def test_settings_of_a_topic(tool: Barnabas, real_kafka: RealKafka, name: str, tmp_path: Path) -> None:
-    tool("topics", "--create", "--topic", name)
+    create_topic(tool, name)
     added = tool(
         "configs", "--alter", "--topic", name, "--add-config", "retention.ms=7,cleanup.policy=[compact,delete]"
     )

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.testing.local import LocalCluster
 from barnabas.testing.logs import logged_by_logging
 from barnabas.testing.network import CLIENTS
-from tests.cli.conftest import Barnabas, Run, until
+from tests.cli.conftest import Barnabas, Run, create_topic, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("F-14")]
 CONTROLLERS = (101, 102)
@@ -71,6 +72,12 @@ def do(tool: Barnabas) -> Tool:
 
 
 @pytest.fixture
+def create(tool: Barnabas) -> Tool:
+    """Give what creates a topic, which the broker shows then."""
+    return partial(create_topic, tool)
+
+
+@pytest.fixture
 def shown(tool: Barnabas) -> Tool:
     """Give a look at what the cluster says, taken again until it is as wanted."""
 
@@ -84,8 +91,8 @@ def values(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {row["key"]: row["value"] for row in rows}
 
 
-def test_topics(do: Tool, shown: Tool, name: str) -> None:
-    do("topics", "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=7000")
+def test_topics(do: Tool, create: Tool, shown: Tool, name: str) -> None:
+    create(name, "--partitions", "2", "--config", "retention.ms=7000")
     do("topics", "--alter", "--topic", name, "--partitions", "5")
     shown("topics", "--describe", "--topic", name, wanted=lambda t: len(t[0]["partitions"]) == 5)
     do("topics", "--delete", "--topic", name)
@@ -98,8 +105,8 @@ def test_a_topic_that_comes_by_producing_to_it(do: Tool, shown: Tool, name: str)
     do("topics", "--delete", "--topic", name)
 
 
-def test_configs(do: Tool, shown: Tool, name: str) -> None:
-    do("topics", "--create", "--topic", name)
+def test_configs(do: Tool, create: Tool, shown: Tool, name: str) -> None:
+    create(name)
     changes: list[tuple[tuple[str, ...], str, str]] = [
         (("--topic", name), "retention.ms", "7000"),
         (("--broker", "3"), "log.cleaner.threads", "2"),
@@ -140,8 +147,8 @@ def test_users(do: Tool, shown: Tool, name: str) -> None:
     shown("users", "list", wanted=lambda users: name not in str(users))
 
 
-def test_groups_and_records(do: Tool, shown: Tool, name: str, tmp_path: Path) -> None:
-    do("topics", "--create", "--topic", name, "--partitions", "1")
+def test_groups_and_records(do: Tool, create: Tool, shown: Tool, name: str, tmp_path: Path) -> None:
+    create(name, "--partitions", "1")
     do("produce", "--topic", name, stdin="one\ntwo\nthree\n")
     reset = ("groups", "--reset-offsets", "--group", name, "--topic", name, "--execute")
     do(*reset, "--to-earliest")
@@ -155,14 +162,14 @@ def test_groups_and_records(do: Tool, shown: Tool, name: str, tmp_path: Path) ->
     do("topics", "--delete", "--topic", name)
 
 
-def test_moves_and_elections(do: Tool, shown: Tool, name: str, tmp_path: Path) -> None:
+def test_moves_and_elections(do: Tool, create: Tool, shown: Tool, name: str, tmp_path: Path) -> None:
     def plan(replicas: list[int]) -> str:
         path = tmp_path / f"to-{replicas[0]}.json"
         partition = {"topic": name, "partition": 0, "replicas": replicas}
         path.write_text(json.dumps({"version": 1, "partitions": [partition]}))
         return str(path)
 
-    do("topics", "--create", "--topic", name, "--replica-assignment", "1")
+    create(name, "--replica-assignment", "1")
     do("produce", "--topic", name, stdin=f"{'x' * 1000}\n" * 2_500)
     crawling = ("reassign", "--execute", "--reassignment-json-file", plan([3, 1]), "--throttle")
     do(*crawling, "1")

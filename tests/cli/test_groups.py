@@ -9,7 +9,7 @@ from confluent_kafka import Consumer
 
 from barnabas.cli.errors import CliError
 from barnabas.cli.groups.reset import parse_datetime, parse_duration
-from tests.cli.conftest import Barnabas, until
+from tests.cli.conftest import PATIENCE_S, Barnabas, create_topic, until
 from tests.peers.kafka import RealKafka
 from tests.peers.tools import CONSOLE_PRODUCER, CONSUMER_GROUP_COMMAND, run_tool
 
@@ -50,14 +50,14 @@ def test_flags_that_make_no_sense_are_explained(barnabas: Barnabas) -> None:
 def test_a_group_from_its_first_member_to_its_deletion(
     tool: Barnabas, real_kafka: RealKafka, name: str, tmp_path: Path
 ) -> None:
-    tool("topics", "--create", "--topic", name, "--partitions", "1")
+    create_topic(tool, name, "--partitions", "1")
     server = ("--bootstrap-server", real_kafka.bootstrap())
     run_tool(CONSOLE_PRODUCER, *server, "--topic", name, stdin="a\nb\nc\nd\ne\n")
     consumer = Consumer(
         {"bootstrap.servers": real_kafka.bootstrap(), "group.id": name, "auto.offset.reset": "earliest"}
     )
     consumer.subscribe([name])
-    messages = consumer.consume(3, 30)
+    messages = consumer.consume(3, PATIENCE_S)
     assert len(messages) == 3
     consumer.commit(message=messages[-1], asynchronous=False)
     (row,) = tool("groups", "--describe", "--group", name, "--output", "json").json
@@ -111,7 +111,7 @@ def test_a_group_from_its_first_member_to_its_deletion(
 
 @pytest.mark.peer
 def test_a_group_of_the_consumer_protocol(tool: Barnabas, real_kafka: RealKafka, name: str) -> None:
-    tool("topics", "--create", "--topic", name, "--partitions", "2")
+    create_topic(tool, name, "--partitions", "2")
     run_tool(CONSOLE_PRODUCER, "--bootstrap-server", real_kafka.bootstrap(), "--topic", name, stdin="a\nb\n")
     consumer = Consumer(
         {
@@ -122,7 +122,7 @@ def test_a_group_of_the_consumer_protocol(tool: Barnabas, real_kafka: RealKafka,
         }
     )
     consumer.subscribe([name])
-    messages = consumer.consume(2, 30)
+    messages = consumer.consume(2, PATIENCE_S)
     assert len(messages) == 2
     consumer.commit(asynchronous=False)
     describing = ("--describe", "--group", name, "--verbose", "--output", "json")

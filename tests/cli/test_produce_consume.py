@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.cli.errors import CliError
 from barnabas.cli.produce.lines import LineReader, LineRecord
-from tests.cli.conftest import Barnabas
+from tests.cli.conftest import Barnabas, create_topic
 from tests.peers.kafka import RealKafka
 from tests.peers.tools import CONSOLE_CONSUMER, run_tool
 
@@ -25,7 +25,7 @@ def test_a_line_is_cut_as_kafka_cuts_it() -> None:
 
 @pytest.mark.peer
 def test_what_is_typed_comes_out(tool: Barnabas, real_kafka: RealKafka, name: str) -> None:
-    tool("topics", "--create", "--topic", name)
+    create_topic(tool, name)
     keyed = ("--reader-property", "parse.key=true", "--property", "parse.headers=true")
     produced = tool("produce", "--topic", name, *keyed, stdin="h:1\tk\tfirst\nh:2\tk\tsecond")
     assert produced.code == 0, produced.err
@@ -48,7 +48,7 @@ def test_what_is_typed_comes_out(tool: Barnabas, real_kafka: RealKafka, name: st
 
 @pytest.mark.peer
 def test_a_group_keeps_its_place(tool: Barnabas, name: str) -> None:
-    tool("topics", "--create", "--topic", name, "--partitions", "2")
+    create_topic(tool, name, "--partitions", "2")
     tool("produce", "--topic", name, stdin="a\nb\n")
     reading = ("--include", f"{name}.*", "--group", name, "--from-beginning")
     assert sorted(tool("consume", *reading, "--max-messages", "2").out.split()) == ["a", "b"]
@@ -62,7 +62,7 @@ def test_a_group_keeps_its_place(tool: Barnabas, name: str) -> None:
 def test_what_goes_wrong_is_explained(tool: Barnabas, barnabas: Barnabas, real_kafka: RealKafka, name: str) -> None:
     missing = tool("consume", "--topic", name, "--timeout-ms", "1000")
     assert (missing.code, name in missing.err) == (1, True)
-    tool("topics", "--create", "--topic", name)
+    create_topic(tool, name)
     alice = ("--command-config", str(real_kafka.client_config("SASL_SSL", "alice")))
     for words in (("produce", "--topic", name), ("consume", "--topic", name, "--timeout-ms", "1000")):
         denied = barnabas(*words, *alice, stdin="x\n")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas.testing.processes import ProcessCluster
-from tests.cli.conftest import Barnabas, Run, until
+from tests.cli.conftest import Barnabas, Run, create_topic, until
 from tests.peers.apache import ApacheKafka
 from tests.peers.tools import (
     FEATURE_COMMAND,
@@ -34,6 +34,7 @@ def three(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         plaintext=True,
         dynamic=True,
         racks=("a", "b"),
+        properties={"auto.leader.rebalance.enable": "false"},  # or a leader is elected before a test elects it
         software=(lambda _: ApacheKafka()) if apache else None,
     )
     with cluster:
@@ -46,6 +47,18 @@ def tool(barnabas: Barnabas, three: ProcessCluster) -> Barnabas:
 
     def run(name: str, *words: str, stdin: str = "") -> Run:
         return barnabas(name, *words, "--bootstrap-server", three.bootstrap, stdin=stdin)
+
+    return run
+
+
+@pytest.fixture
+def create(barnabas: Barnabas, three: ProcessCluster) -> Callable[..., None]:
+    """Give what creates a topic, which each of the brokers shows then."""
+
+    def run(topic: str, *words: str) -> None:
+        for node in three.brokers:
+            at = ("--bootstrap-server", node.bootstrap)
+            create_topic(lambda *told: barnabas(*told, *at), topic, "--if-not-exists", *words)  # noqa: B023
 
     return run
 
@@ -69,14 +82,18 @@ def current_text(generated: Run) -> str:
     return json.dumps(generated.json["current"])
 
 
-def replicas_of(tool: Barnabas, topic: str) -> list[list[int]]:
-    described = tool("topics", "--describe", "--topic", topic, "--output", "json").json
-    return [p["replicas"] for p in described[0]["partitions"]]
+def until_replicas(tool: Barnabas, topic: str, wanted: list[list[int]]) -> None:
+    """Wait until a broker shows these replicas: the controller, which answers for moves, knows of them first."""
+    until(
+        lambda: tool("topics", "--describe", "--topic", topic, "--output", "json"),
+        lambda r: [p["replicas"] for p in r.json[0]["partitions"]] == wanted,
+    )
 
 
-def test_a_topic_is_moved_back_and_forth(tool: Barnabas, three: ProcessCluster, name: str, tmp_path: Path) -> None:
-    made = tool("topics", "--create", "--topic", name, "--replica-assignment", "1:2,2:1")
-    assert made.code == 0, made.err
+def test_a_topic_is_moved_back_and_forth(
+    tool: Barnabas, create: Callable[..., None], three: ProcessCluster, name: str, tmp_path: Path
+) -> None:
+    create(name, "--replica-assignment", "1:2,2:1")
     topics = tmp_path / "topics.json"
     topics.write_text(json.dumps({"topics": [{"topic": name}], "version": 1}))
     generate = ("--generate", "--topics-to-move-json-file", str(topics), "--broker-list", "2,3")
@@ -99,11 +116,11 @@ def test_a_topic_is_moved_back_and_forth(tool: Barnabas, three: ProcessCluster, 
     verify = ("reassign", "--verify", "--reassignment-json-file", str(plan), "--output", "json")
     done = until(lambda: tool(*verify), lambda r: r.code == 0 and all(row["state"] == "complete" for row in r.json))
     assert [row["now"] for row in done.json] == [p["replicas"] for p in found["proposed"]["partitions"]]
-    assert "throttled" not in tool("configs", "--describe", "--topic", name).out
+    until(lambda: tool("configs", "--describe", "--topic", name), lambda r: r.code == 0 and "throttled" not in r.out)
     before = plan_file(tmp_path / "before.json", name, [[1, 2], [2, 1]])
     waited = tool("reassign", "--execute", "--reassignment-json-file", before, "--wait", "--throttle", "1000000")
     assert waited.code == 0, waited.err
-    assert replicas_of(tool, name) == [[1, 2], [2, 1]]
+    until_replicas(tool, name, [[1, 2], [2, 1]])
     by_java = run_tool(
         REASSIGN_PARTITIONS_COMMAND,
         "--bootstrap-server",
@@ -117,9 +134,9 @@ def test_a_topic_is_moved_back_and_forth(tool: Barnabas, three: ProcessCluster, 
 
 
 def test_a_move_is_listed_and_called_off(
-    tool: Barnabas, barnabas: Barnabas, three: ProcessCluster, name: str, tmp_path: Path
+    tool: Barnabas, create: Callable[..., None], barnabas: Barnabas, three: ProcessCluster, name: str, tmp_path: Path
 ) -> None:
-    tool("topics", "--create", "--topic", name, "--replica-assignment", "1")
+    create(name, "--replica-assignment", "1")
     record = "x" * 1000
     assert tool("produce", "--topic", name, stdin=f"{record}\n" * 4000).code == 0
     plan = plan_file(tmp_path / "plan.json", name, [[3]])
@@ -134,7 +151,7 @@ def test_a_move_is_listed_and_called_off(
     assert tool(*verify).json[0]["state"] == "moving"
     cancel = ("reassign", "--cancel", "--reassignment-json-file", plan)
     assert tool(*cancel).out == f"Called off: {name}-0.\n"
-    assert replicas_of(tool, name) == [[1]]
+    until_replicas(tool, name, [[1]])
     assert tool(*cancel).out == "Nothing of it is on the way.\n"
     missed = tool(*verify)
     assert (missed.code, "1 of 1 moves" in missed.err) == (1, True)
@@ -149,8 +166,10 @@ def test_flags_that_do_not_go_together(tool: Barnabas, tmp_path: Path) -> None:
     assert "log_dirs" in tool("reassign", "--verify", "--reassignment-json-file", short).err
 
 
-def test_leaders_are_elected(tool: Barnabas, three: ProcessCluster, name: str, tmp_path: Path) -> None:
-    tool("topics", "--create", "--topic", name, "--replica-assignment", "1:2")
+def test_leaders_are_elected(
+    tool: Barnabas, create: Callable[..., None], three: ProcessCluster, name: str, tmp_path: Path
+) -> None:
+    create(name, "--replica-assignment", "1:2")
     swapped = plan_file(tmp_path / "swapped.json", name, [[2, 1]])
     assert tool("reassign", "--execute", "--reassignment-json-file", swapped, "--wait").code == 0
 

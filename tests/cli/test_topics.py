@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Barnabas, until
+from tests.cli.conftest import Barnabas, create_topic, until
 from tests.peers.kafka import RealKafka
 from tests.peers.tools import CONSOLE_PRODUCER, TOPIC_COMMAND, run_tool
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.peer
 
 
 def test_a_topic_lives_from_create_to_delete(tool: Barnabas, real_kafka: RealKafka, name: str) -> None:
-    created = tool("topics", "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=99")
-    assert (created.code, created.out) == (0, f"Created topic {name}.\n")
+    created = create_topic(tool, name, "--partitions", "2", "--config", "retention.ms=99")
+    assert created.out == f"Created topic {name}.\n"
     by_java = run_tool(TOPIC_COMMAND, "--bootstrap-server", real_kafka.bootstrap(), "--describe", "--topic", name)
     assert "PartitionCount: 2" in by_java
     assert "retention.ms=99" in by_java

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,13 +16,11 @@ from barnabas.model.config import format_properties
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.users import User
 from barnabas.wire.record_batch import iter_headers
-from tests.cli.conftest import Barnabas, until
+from tests.cli.conftest import PATIENCE_S, Barnabas, until
 from tests.peers.kafka import RealKafka
 from tests.peers.tools import METADATA_SHELL, run_tool
 
 pytestmark = pytest.mark.peer
-TRIES = 10
-"""Kafka's shell begins with an empty image when its loader was quicker than what publishes the image to it."""
 
 
 @pytest.fixture
@@ -39,16 +38,20 @@ def written(tool: Barnabas, barnabas: Barnabas, real_kafka: RealKafka, name: str
 
 
 def both(barnabas: Barnabas, file: Path, *words: str, without: str = "\n") -> tuple[list[str], list[str]]:
-    """Give the lines that we print and those of Kafka's shell, but for those that have `without` in them."""
+    """Give the lines that we print and those of Kafka's shell, but for those that have `without` in them.
+
+    Kafka's is asked again when it prints others: it begins with an empty image when its loader was quicker than what
+    publishes the image to it.
+    """
     ours = barnabas("metadata-shell", "--snapshot", str(file), "--show-secrets", *words)
     assert ours.code == 0, ours.err
     mine = [line for line in ours.out.splitlines() if without not in line]
-    for _ in range(TRIES):
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
         lines = run_tool(METADATA_SHELL, "--snapshot", str(file), *words).splitlines()
         kafkas = [line for line in lines if without not in line]
-        if kafkas == mine:
-            break
-    return mine, kafkas
+        if kafkas == mine or time.monotonic() > deadline:
+            return mine, kafkas
 
 
 def copied(file: Path, to: Path) -> Path:
