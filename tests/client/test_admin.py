@@ -105,13 +105,19 @@ async def test_topics_are_created_grown_and_deleted(admin: Admin, name: str) -> 
     await eventually(lambda: _partitions(admin, name), 0)
 
 
+async def create(admin: Admin, name: str, partitions: int) -> None:
+    """Create a topic that the broker shows when this returns: it learns of it a moment after the controller."""
+    assert await admin.create_topics([NewTopic(name, partitions, 1)]) == {name: None}
+    await eventually(lambda: _partitions(admin, name), partitions)
+
+
 async def _partitions(admin: Admin, name: str) -> int:
     topic = (await admin.topics()).get(name)
     return 0 if topic is None else len(topic.partitions)
 
 
 async def test_configs_are_changed_key_by_key(admin: Admin, name: str) -> None:
-    await admin.create_topics([NewTopic(name, 1, 1)])
+    await create(admin, name, 1)
     topic = ConfigResource(ConfigResourceType.TOPIC, name)
     changed = await admin.incremental_alter_configs({topic: [ConfigChange("retention.ms", AlterConfigOp.SET, "5000")]})
     assert changed == {topic: None}
@@ -144,9 +150,17 @@ async def test_a_new_user_can_log_in(admin: Admin, real_kafka: RealKafka, name: 
     assert await admin.alter_scram([ScramUpsertion(name, "SCRAM-SHA-512", Password("pw"))]) == {name: None}
     await eventually(lambda: admin.describe_scram([name]), {name: [ScramInfo("SCRAM-SHA-512", 4096)]})
     properties = real_kafka.client_properties("SASL_SSL", name, "pw")
-    async with Admin(ClientConfig.from_properties(properties)) as theirs:
-        assert await theirs.topics() == {}
+    await eventually(lambda: topics_of(properties), {})  # who describes a user need not know him yet who lets him in
     assert await admin.alter_scram(deletions=[ScramDeletion(name, "SCRAM-SHA-512")]) == {name: None}
+
+
+async def topics_of(properties: dict[str, str]) -> object:
+    """Give the topics that a user is shown, or why he is not let in."""
+    async with Admin(ClientConfig.from_properties(properties)) as theirs:
+        try:
+            return await theirs.topics()
+        except AuthenticationError as e:
+            return str(e)
 
 
 async def test_quotas_are_set_and_removed(admin: Admin, name: str) -> None:
@@ -158,7 +172,7 @@ async def test_quotas_are_set_and_removed(admin: Admin, name: str) -> None:
 
 
 async def test_offsets_of_a_group(admin: Admin, name: str) -> None:
-    await admin.create_topics([NewTopic(name, 2, 1)])
+    await create(admin, name, 2)
     partition = TopicPartition(name, 1)
     assert await admin.commit_offsets(name, {partition: CommittedOffset(0, metadata="m")}) == {partition: None}
     assert await admin.group_offsets(name) == {partition: CommittedOffset(0, -1, "m")}
@@ -173,7 +187,7 @@ async def test_offsets_of_a_group(admin: Admin, name: str) -> None:
 
 
 async def test_offsets_of_logs(admin: Admin, name: str) -> None:
-    await admin.create_topics([NewTopic(name, 1, 1)])
+    await create(admin, name, 1)
     here, nowhere = TopicPartition(name, 0), TopicPartition(name, 9)
     found = await admin.list_offsets({here: OffsetSpec.LATEST, nowhere: OffsetSpec.LATEST})
     assert found[here] == ListedOffset(0, -1, 0)

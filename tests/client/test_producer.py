@@ -62,7 +62,7 @@ async def test_kafkas_own_consumer_reads_what_we_write(real_kafka: RealKafka, to
     read_by_java = run_tool(
         CONSOLE_CONSUMER,
         *("--bootstrap-server", real_kafka.bootstrap(), "--topic", topic, "--from-beginning"),
-        *("--max-messages", "2", "--timeout-ms", "20000"),
+        *("--max-messages", "2", "--timeout-ms", "60000"),
         *("--formatter-property", "print.key=true", "--formatter-property", "print.headers=true"),
         *("--formatter-property", "print.timestamp=true", "--formatter-property", "print.partition=true"),
     )
@@ -124,12 +124,12 @@ async def test_without_acks_records_arrive_as_well(real_kafka: RealKafka, topic:
 
 async def test_what_was_aborted_is_left_out(real_kafka: RealKafka, topic: str) -> None:
     producer = LibrdkafkaProducer({"bootstrap.servers": real_kafka.bootstrap(), "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     for value, commit in ((b"kept", True), (b"dropped", False), (b"kept too", True)):
         producer.begin_transaction()
         producer.produce(topic, value, partition=0)
-        producer.flush(30)
-        (producer.commit_transaction if commit else producer.abort_transaction)(30)
+        assert producer.flush(120) == 0
+        (producer.commit_transaction if commit else producer.abort_transaction)(120)
     partition = TopicPartition(topic, 0)
     committed = await read(real_kafka, [partition], 2, isolation_level="read_committed")
     assert committed[0].values == [b"kept", b"kept too"]
@@ -143,11 +143,11 @@ async def test_a_position_outside_the_log_is_reset_as_configured(real_kafka: Rea
         await (await producer.send(topic, b"x", partition=0))
     async with PartitionFetcher(config(real_kafka, auto_offset_reset="earliest")) as fetcher:
         fetcher.assign({partition: 99})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not (fetched := await fetcher.fetch(100)):
                 pass
         assert [b.columns().values for b in fetched] == [[b"x"]]
     async with PartitionFetcher(config(real_kafka, auto_offset_reset="none")) as fetcher:
         fetcher.assign({partition: 99})
         with pytest.raises(ApiError, match=r"auto\.offset\.reset"):
-            await fetcher.fetch(5000)
+            await fetcher.fetch(120_000)

@@ -38,7 +38,7 @@ async def topic(real_kafka: RealKafka) -> AsyncIterator[str]:
 
 
 def committed(kafka: RealKafka, topic: str, count: int) -> list[bytes]:
-    """Give the first `count` values that librdkafka's reader of what is committed sees, or fewer after 10 s."""
+    """Give the first `count` values that librdkafka's reader of what is committed sees, or fewer after two minutes."""
     reader = Consumer(
         {
             "bootstrap.servers": kafka.bootstrap(),
@@ -49,7 +49,7 @@ def committed(kafka: RealKafka, topic: str, count: int) -> list[bytes]:
     )
     reader.subscribe([topic])
     try:
-        return sorted(message.value() or b"" for message in reader.consume(count, 10))
+        return sorted(message.value() or b"" for message in reader.consume(count, 120))
     finally:
         reader.close()
 
@@ -105,7 +105,7 @@ async def test_offsets_go_with_the_records(real_kafka: RealKafka, topic: str) ->
         TransactionalProducer(own) as producer,
         GroupConsumer(reading, [topic]) as consumer,
         Admin(config(real_kafka)) as admin,
-        asyncio.timeout(60),
+        asyncio.timeout(120),
     ):
         await producer.init_transactions()
         async with producer.transaction():

@@ -20,7 +20,8 @@ from barnabas.model.config import Password, parse_properties
 from barnabas.server.dev_node import client_texts
 from barnabas.testing.ports import free_ports
 
-START_LIMIT_S = 60
+START_LIMIT_S = 180
+STOP_LIMIT_S = 120
 T = TypeVar("T")
 
 
@@ -86,7 +87,7 @@ class ServedNode:
             return 0
         process.terminate()
         try:
-            return process.wait(30)
+            return process.wait(STOP_LIMIT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -96,7 +97,7 @@ class ServedNode:
         """Wait for a node that was killed, so that `start` can bring it up again."""
         process, self._process = self._process, None
         assert process is not None
-        process.wait(30)
+        process.wait(STOP_LIMIT_S)
         self._ready.unlink(missing_ok=True)
 
     def log(self) -> str:

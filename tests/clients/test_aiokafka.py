@@ -25,7 +25,7 @@ pytestmark = [
     # aiokafka lets transports go that it has closed without waiting for their end.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-WAIT_S = 20
+WAIT_S = 120
 
 
 @pytest.fixture(params=["plain", "secured"])

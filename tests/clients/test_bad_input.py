@@ -28,6 +28,7 @@ VERSION = 9
 CRC_AT, MAGIC_AT, COUNT_AT, LENGTH_AT, LAST_DELTA_AT = 17, 16, 57, 8, 23
 IDLE_GOAL_MB = 64
 LOADED_GOAL_MB = 220
+PATIENCE_S = 120
 
 
 class Peer:
@@ -35,7 +36,7 @@ class Peer:
 
     def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=20)
+        self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
         self.name = "{}:{}".format(*self.socket.getsockname())
 
     def __enter__(self) -> Peer:
@@ -98,7 +99,7 @@ def topic(plain: ServedNode, name: str) -> Iterator[str]:
     producer = Producer(plain.librdkafka())
     for i in range(3):
         producer.produce(name, str(i).encode(), partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     yield name
     consumer = Consumer(
         {**plain.librdkafka(), "group.id": name, "auto.offset.reset": "earliest", "enable.partition.eof": "true"}
@@ -106,7 +107,7 @@ def topic(plain: ServedNode, name: str) -> Iterator[str]:
     consumer.subscribe([name])
     values = []
     while True:
-        message = consumer.poll(20)
+        message = consumer.poll(PATIENCE_S)
         assert message is not None
         if message.error() is not None:  # the end
             break

@@ -22,7 +22,7 @@ def kafka(secured: ServedNode) -> Tools:
 def consume(kafka: Tools, group: str, records: int, *what: str) -> list[str]:
     printed = kafka.run(
         tools.CONSOLE_CONSUMER,
-        *("--group", group, "--max-messages", str(records), "--timeout-ms", "30000", "--from-beginning"),
+        *("--group", group, "--max-messages", str(records), "--timeout-ms", "120000", "--from-beginning"),
         *("--command-property", "group.protocol=consumer", *what),
     )
     return sorted(printed.split("\n")[:records])

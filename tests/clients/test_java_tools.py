@@ -46,7 +46,7 @@ class Tools:
     def consume(self, name: str, group: str, records: int) -> list[str]:
         printed = self.run(
             tools.CONSOLE_CONSUMER,
-            *("--topic", name, "--group", group, "--max-messages", str(records), "--timeout-ms", "20000"),
+            *("--topic", name, "--group", group, "--max-messages", str(records), "--timeout-ms", "120000"),
             *("--from-beginning", "--formatter-property", "print.key=true"),
         )
         return printed.split("\n")[:records]
@@ -171,7 +171,7 @@ def test_performance_tools(kafka: Tools, name: str) -> None:
     )
     assert re.search(r"^20000 records sent, [\d.]+ records/sec", produced, re.MULTILINE)
     consumed = kafka.run(
-        tools.CONSUMER_PERFORMANCE, "--topic", name, "--num-records", "20000", "--group", name, "--timeout", "20000"
+        tools.CONSUMER_PERFORMANCE, "--topic", name, "--num-records", "20000", "--group", name, "--timeout", "120000"
     )
     header, values = consumed.strip().splitlines()[-2:]
     found = dict(zip(header.split(", "), values.split(", "), strict=True))

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-WAIT_S = 20
+WAIT_S = 120
 
 
 @pytest.fixture(params=["plain", "secured"])

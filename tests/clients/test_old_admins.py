@@ -166,7 +166,11 @@ def test_what_old_clients_can_ask_for_comes_out_as_with_new_ones(
         **({} if "alter" in lacking else {"retention.ms": "7000"}),
         **({} if "incremental" in lacking else {"segment.ms": "8000"}),
     }
-    cluster.wait_for(lambda: cluster.ask(lambda a: a.topics(), other)[name].partitions, lambda p: len(p) == 4, name)
+    cluster.wait_for(
+        lambda: cluster.ask(lambda a: a.topics(), other),
+        lambda topics: name in topics and len(topics[name].partitions) == 4,
+        name,
+    )
     cluster.wait_for(
         lambda: configs_of(cluster, other, name),
         lambda found: wanted.items() <= found.items(),
