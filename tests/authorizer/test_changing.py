@@ -76,6 +76,7 @@ def test_a_standby_controller_changes_nothing(shared: InProcess) -> None:
     assert shared.ask(BROKER, K.CREATE_ACLS, creations=[rule("t")]).results[0].error_code == 0
     answer = shared.ask(BROKER, K.DELETE_ACLS, filters=[filter_of(rule("t"))])
     assert len(answer.filter_results[0].matching_acls) == 1
+    shared.wait(lambda: shared.nodes[BROKER].image().acls.by_id == before, True)
 
 
 @pytest.mark.requirement("H-14")
@@ -112,6 +113,9 @@ def test_a_rule_made_and_removed_in_one_batch_hurts_nobody(shared: InProcess) ->
     assert fleeting not in shared.look(ids)
     with shared.frames(BROKER) as root:
         delete(root, [rule("x0")])
+    shared.wait(
+        lambda: lasting in shared.nodes[BROKER].image().acls.by_id, False
+    )  # and the next test's bob has nothing
 
 
 @pytest.mark.requirement("A-30", "H-15")

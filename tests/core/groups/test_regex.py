@@ -70,6 +70,6 @@ def test_a_refused_pattern_is_not_written_to_standard_error(capfd: pytest.Captur
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*a){12}", "(a?){500}a{500}"])
 def test_no_pattern_makes_a_long_name_expensive(pattern: str) -> None:
     regex = TopicRegex(pattern)
-    began = time.process_time()
+    began = time.thread_time()
     regex.matches("a" * 249 + "!")
-    assert time.process_time() - began < 0.5
+    assert time.thread_time() - began < 0.5

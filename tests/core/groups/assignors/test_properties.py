@@ -148,6 +148,6 @@ def test_a_thousand_members_and_ten_thousand_partitions_take_under_a_second(name
     spec = group(members)
     first = ASSIGNORS[name](spec, cluster)
     gone = GroupSpec({m: one for m, one in after(spec, first).members.items() if m > "m0004"}, spec.homogeneous)
-    began = time.process_time()
+    began = time.thread_time()
     ASSIGNORS[name](gone, cluster)
-    assert time.process_time() - began < 1.0
+    assert time.thread_time() - began < 1.0
