@@ -115,7 +115,7 @@ def test_administration(node: ServedNode, name: str) -> None:
 def test_a_wrong_password_is_refused(secured: ServedNode) -> None:
     since = len(secured.log())
     with pytest.raises(KafkaError):
-        KafkaConsumer(**secured.kafka_python("admin", "guess"), bootstrap_timeout_ms=2000)
+        KafkaConsumer(**secured.kafka_python("admin", "guess"), bootstrap_timeout_ms=30_000)
     assert "login failed" in secured.wait_for_log(lambda text: "wrong password" in text, since)
 
 

@@ -131,7 +131,7 @@ def check_files(folder: Folder, output: str) -> None:
 
 def check_node_still_serves(folder: Folder) -> None:
     reader = AdminClient(dict(load_properties_file(folder.client_file("flights-reader"))))
-    assert set(reader.list_topics(timeout=20).topics) == {"flights"}
+    assert set(reader.list_topics(timeout=120).topics) == {"flights"}
 
 
 @pytest.mark.timeout(PATIENCE_S)

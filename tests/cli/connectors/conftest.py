@@ -18,7 +18,7 @@ from tests.cli.conftest import Barnabas, Run
 from tests.connect.workers import running, worker_properties
 from tests.peers.connect import JvmWorker
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def answering(answers: list[web.Response]) -> Iterator[str]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(live()))
     thread.start()
     try:
-        assert started.wait(10)
+        assert started.wait(60)
         yield f"http://127.0.0.1:{port}"
     finally:
         loop.call_soon_threadsafe(over.set)

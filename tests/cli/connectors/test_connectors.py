@@ -18,7 +18,7 @@ from tests.connect.plain_runtime import FILE_SOURCE
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 def until(look: Callable[[], Any], wanted: Any) -> None:
