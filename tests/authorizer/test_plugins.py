@@ -86,7 +86,7 @@ def test_a_plug_in_without_a_count_is_asked_and_rules_wait_for_the_way_back(
     assert cluster.ask(BROKER, K.DESCRIBE_ACLS, **ANYTHING).error_code == ErrorCode.SECURITY_DISABLED
     refused = cluster.ask(BROKER, K.CREATE_TOPICS, user="alice", topics=[], timeout_ms=9000)
     assert refused.topics == []
-    asked, _ = ByName.asked[-1]
+    asked = next(context for context, _ in reversed(ByName.asked) if context.principal.name == "alice")
     assert (asked.request, asked.principal.name, asked.client_id) == ("CreateTopics", "alice", "frames")
     directory = cluster.nodes[CONTROLLER].config.metadata_log_dir
     capsys.readouterr()

@@ -17,7 +17,7 @@ def failed(error: BaseException) -> None:
 def main(path: str, topic: str) -> None:
     logging.basicConfig(level=logging.WARNING)
     with open(path, encoding="utf-8") as file:
-        producer = KafkaProducer(**json.load(file), acks="all", max_block_ms=10_000)
+        producer = KafkaProducer(**json.load(file), acks="all", max_block_ms=60_000)
     number = 0
     while True:
         producer.send(topic, b"%d" % number).add_errback(failed)
