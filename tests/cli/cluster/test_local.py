@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -16,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.cli.cluster.supervisor import let_vote
+from barnabas.testing.local import LocalCluster
 from tests.cli.conftest import Barnabas, Run, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
@@ -161,6 +164,16 @@ def test_a_cluster_grows_and_forgets_a_broker(barnabas: Barnabas, tmp_path: Path
         until(lambda: barnabas(*listed), lambda r: [b["id"] for b in r.json] == [1])
     finally:
         started.end()
+
+
+def test_a_controller_that_was_made_a_voter_before_the_answer_came_is_one(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path, combined=1, plaintext=True, dynamic=True) as cluster:
+        added = cluster.add_controller()
+        added.start()
+        for _ in range(2):
+            asyncio.run(let_vote(cluster, added))
+        voters = cluster.ask(lambda admin: admin.describe_quorum()).partition.current_voters
+        assert {v.replica_id for v in voters} == {1, added.node_id}
 
 
 def test_at_a_terminal_commands_are_typed_and_ctrl_c_ends_it(tmp_path: Path) -> None:

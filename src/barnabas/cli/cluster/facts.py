@@ -15,6 +15,7 @@ from typing import Any, Final
 from barnabas.client.admin import Admin
 from barnabas.client.config import ClientConfig
 from barnabas.net.client import ChannelError
+from barnabas.testing.nodes import NodesCluster
 from barnabas.testing.processes import NodeProcess, NodeProcessError, ProcessCluster
 from barnabas.testing.shape import CONTROLLER_USER
 from barnabas.wire.errors import ApiError, ProtocolError
@@ -146,7 +147,7 @@ class Watch:
         return ClientConfig.from_properties({**controllers_client(cluster), **more})
 
 
-def controllers_client(cluster: ProcessCluster) -> dict[str, str]:
+def controllers_client(cluster: NodesCluster[Any]) -> dict[str, str]:
     """Give client settings for the controllers themselves."""
     at = [n.plan.controller.text for n in cluster.controllers if n.plan.controller is not None]
     settings = {"bootstrap.controllers": ",".join(at)}

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from barnabas.cli.cluster import saved
 from barnabas.cli.cluster.control import Answer
@@ -24,11 +24,12 @@ from barnabas.net.dev_ca import write_private
 from barnabas.server.dev_node import DevFiles
 from barnabas.storage.fs import OsFileSystem
 from barnabas.storage.meta_properties import read_meta_properties
+from barnabas.testing.nodes import AnyNode, NodesCluster
 from barnabas.testing.processes import NodeProcess, NodeProcessError, ProcessCluster
 from barnabas.testing.shape import CONTROLLER
-from barnabas.wire.errors import ApiError
+from barnabas.wire.errors import ApiError, ErrorCode
 
-_JOIN_SECONDS: Final = 60
+_JOIN_SECONDS: Final = 120
 _LEFTOVER_SECONDS: Final = 10
 _LOG_LINES: Final = 20
 HELP: Final = """\
@@ -138,7 +139,7 @@ class Supervisor:
         saved.save(self.cluster)
         node.start()
         if controller:
-            asyncio.run(_let_vote(self.cluster, node))
+            asyncio.run(let_vote(self.cluster, node))
         self._write_clients()
         return f"Added {arguments[0]} {node.node_id}."
 
@@ -163,9 +164,9 @@ class Supervisor:
             time.sleep(0.05)
 
 
-async def _let_vote(cluster: ProcessCluster, node: NodeProcess) -> None:
-    """Make a controller a voter; it may first have to catch up."""
-    found = read_meta_properties(node.files.data, OsFileSystem())
+async def let_vote(cluster: NodesCluster[Any], node: AnyNode) -> None:
+    """Make a controller a voter; it may first have to catch up. One that votes already is left as it is."""
+    found = read_meta_properties(cluster.plan.files.node(node.node_id).data, OsFileSystem())
     at = node.plan.controller
     assert found is not None, "it was just formatted"
     assert found.directory_id is not None, "it was just formatted"
@@ -177,7 +178,9 @@ async def _let_vote(cluster: ProcessCluster, node: NodeProcess) -> None:
         while True:
             try:
                 await admin.add_raft_voter(node.node_id, found.directory_id, [endpoint])
-            except (ApiError, ChannelError):
+            except (ApiError, ChannelError) as e:
+                if isinstance(e, ApiError) and e.code is ErrorCode.DUPLICATE_VOTER:
+                    return  # asked again, because the answer took too long
                 if time.monotonic() > until:
                     raise
                 await asyncio.sleep(0.5)
