@@ -7,6 +7,7 @@ import re
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -141,7 +142,9 @@ def test_rubbish_closes_the_connection(plain: ServedNode, topic: str, what: str)
     since = len(plain.log())
     with Peer(plain.bootstrap) as peer:
         peer.send(CLOSING[what])
-        peer.socket.shutdown(socket.SHUT_WR) if what.startswith("random") else None
+        if what.startswith("random"):
+            with suppress(OSError):  # the node may have closed it by now
+                peer.socket.shutdown(socket.SHUT_WR)
         assert peer.is_closed()
         if not what.startswith("random"):  # random bytes may announce a frame that never comes
             line = re.compile(rf"connection closed.*peer={re.escape(peer.name)}.*reason=")
