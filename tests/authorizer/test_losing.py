@@ -135,6 +135,7 @@ def test_a_snapshot_is_taken_up_as_one_change(barnabas_clusters: Callable[..., L
     controller, broker = cluster.controllers[0], cluster.brokers[0]
     before = [rule(SECRET, deny=True), rule("*")]
     assert changed(cluster, controller, K.CREATE_ACLS, creations=before) == [0, 0]
+    cluster.wait_for(broker.node.acl_count, lambda count: count == len(before), "the rules at the broker")
     address = broker.plan.client
     assert address is not None
 
