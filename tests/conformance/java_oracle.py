@@ -35,7 +35,7 @@ class JavaOracle:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(timeout=20)
+        self._process.wait(timeout=120)
         self._process.stdout.close()
 
     def ask(self, question: str) -> str:

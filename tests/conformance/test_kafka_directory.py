@@ -69,7 +69,9 @@ def consume(kafka: RealKafka, isolation: str = "read_uncommitted") -> Content:
     for topic in CONFIGS:
         consumer.assign([ClientPartition(topic, 0, 0)])
         rows = content.setdefault(topic, [])
-        while (message := consumer.poll(20)) is not None:
+        while True:
+            message = consumer.poll(60)
+            assert message is not None, f"{topic} gave no end"
             error = message.error()
             if error is not None:
                 assert error.code() == KafkaError._PARTITION_EOF, error
@@ -114,7 +116,7 @@ def create_topics(kafka: RealKafka) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap()})
     futures = admin.create_topics([NewTopic(t, 1, 1, config=dict(c)) for t, c in CONFIGS.items()])
     for future in futures.values():
-        future.result(30)
+        future.result(60)
 
 
 def test_both_ways(kafka: RealKafka) -> None:
@@ -166,11 +168,11 @@ def test_both_ways(kafka: RealKafka) -> None:
 
 
 def test_a_directory_that_kafka_left_when_killed(kafka: RealKafka) -> None:
-    kafka.start()
-    create_topics(kafka)
-    produce(kafka)
-    before = consume(kafka)
-    kafka.stop(kill=True)
+    with kafka:
+        create_topics(kafka)
+        produce(kafka)
+        before = consume(kafka)
+        kafka.stop(kill=True)
     dirs = open_dirs(kafka)
     assert not dirs.directories[0].was_clean
     logs = {topic: dirs.logs[TopicPartition(topic, 0)] for topic in CONFIGS}

@@ -62,14 +62,16 @@ class MeasuredCluster(MixedCluster):
         source = Path(__file__).resolve().parent / "java" / "MBeans.java"
         command = [java(), "-Xmx64M", "-XX:TieredStopAtLevel=1", str(source), *nodes]
         found: dict[int, dict[str, dict[str, str]]] = {node: {} for node in nodes.values()}
-        for line in subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines():
+        for line in subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=120
+        ).stdout.splitlines():
             port, name, *attributes = line.split("\t")
             found[nodes[port]][name] = dict(_ATTRIBUTE.findall("\t".join(attributes)))
         return found
 
     def ours(self, node: int) -> Beans:
         """Give what a node of ours shows."""
-        with urlopen(f"http://127.0.0.1:{self._ports[node]}/jmx", timeout=20) as answer:
+        with urlopen(f"http://127.0.0.1:{self._ports[node]}/jmx", timeout=60) as answer:
             beans = json.load(answer, parse_constant=_no_number)["beans"]
         return {_canonical(bean.pop("name")): {a: str(value) for a, value in bean.items()} for bean in beans}
 

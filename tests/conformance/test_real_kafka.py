@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
 import time
@@ -18,10 +19,17 @@ from barnabas.wire.header import RequestHeader, decode_response_header, encode_r
 from barnabas.wire.message import Message, decode, encode_into
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.wire.primitives import Records
 from barnabas.wire.record_batch import Compression, Record, check_crc, decode_columns, encode_batch, iter_headers
+from tests.peers.eventually import eventually
 from tests.peers.kafka import RealKafka
 
 pytestmark = pytest.mark.peer
@@ -34,7 +42,7 @@ class Wire:
 
     def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.partition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=30)
+        self._socket = socket.create_connection((host, int(port)), timeout=60)
 
     def close(self) -> None:
         self._socket.close()
@@ -69,9 +77,17 @@ def wire(real_kafka: RealKafka) -> Iterator[Wire]:
     connection.close()
 
 
-def make_topic(kafka: RealKafka, name: str) -> None:
+def make_topic(wire: Wire, kafka: RealKafka, name: str) -> None:
+    """Make a topic, and wait until the broker leads it: the controller's answer comes before."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap("PLAINTEXT")})
-    admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
+    topic = ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
+
+    async def error() -> int:
+        answer = wire.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), 7, ListOffsetsResponse)
+        return answer.topics[0].partitions[0].error_code
+
+    asyncio.run(eventually(error, 0))
 
 
 def test_kafka_offers_what_our_table_says(wire: Wire) -> None:
@@ -89,7 +105,7 @@ def test_kafka_offers_what_our_table_says(wire: Wire) -> None:
 
 
 def test_every_version_of_metadata_is_understood(wire: Wire, real_kafka: RealKafka) -> None:
-    make_topic(real_kafka, "wire-metadata")
+    make_topic(wire, real_kafka, "wire-metadata")
     for version in range(14):
         answer = wire.call(
             MetadataRequest(topics=[MetadataRequestTopic(name="wire-metadata")]), version, MetadataResponse
@@ -101,7 +117,7 @@ def test_every_version_of_metadata_is_understood(wire: Wire, real_kafka: RealKaf
 @pytest.mark.parametrize("codec", list(Compression), ids=lambda c: c.name)
 def test_librdkafka_reads_our_batches_and_we_read_its(wire: Wire, real_kafka: RealKafka, codec: Compression) -> None:
     name = f"wire-{codec.name.lower()}"
-    make_topic(real_kafka, name)
+    make_topic(wire, real_kafka, name)
     now = int(time.time() * 1000)  # far from the present, Kafka would begin another segment
     ours = [Record(0, now + i, b"k%d" % i, value, [("h", b"1")]) for i, value in enumerate(VALUES)]
     batch = encode_batch(ours, compression=codec)
@@ -114,7 +130,7 @@ def test_librdkafka_reads_our_batches_and_we_read_its(wire: Wire, real_kafka: Re
     producer = Producer({**servers, "compression.type": codec.name.lower(), "linger.ms": 200})
     for i, value in enumerate(VALUES):
         producer.produce(name, value, b"k%d" % i, headers=[("h", b"1")])
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
     wanted = VALUES * 2
     fetch = FetchTopic(topic=name, partitions=[FetchPartition(partition=0, partition_max_bytes=10_000_000)])
@@ -134,7 +150,7 @@ def test_librdkafka_reads_our_batches_and_we_read_its(wire: Wire, real_kafka: Re
         consumer.subscribe([name])
         seen: list[bytes | None] = []
         while len(seen) < len(wanted):
-            message = consumer.poll(30)
+            message = consumer.poll(60)
             assert message is not None
             assert message.error() is None
             seen.append(message.value())

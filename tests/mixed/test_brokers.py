@@ -227,7 +227,6 @@ async def test_a_group_outlives_its_coordinator(cluster: MixedCluster, broker: i
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 10_000,
         }
         consumer = LibrdkafkaConsumer(settings)
         consumer.subscribe([topic])

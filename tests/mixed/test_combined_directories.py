@@ -19,7 +19,7 @@ from barnabas.model.topic_partition import TopicPartition
 from tests.peers.kafka_cluster import MixedCluster
 
 from .clusters import WAIT_S, mixed
-from .walks import client, new_topic, read_committed, transactional, transactions, write_transaction
+from .walks import client, markers_written, new_topic, read_committed, transactional, transactions, write_transaction
 
 pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
@@ -120,6 +120,7 @@ async def test_a_combined_node_goes_on_as_the_other_kind(cluster: MixedCluster) 
             wanted += [turn.names[what].encode() for what in ("committed", "open", "own")]
             for reader in readers:
                 await reader.read_until(turn.names["committed"].encode())
+            await markers_written(asking, turn.names.values())
             before = await left(asking, turn, readers)
             await asyncio.to_thread(cluster.node(NODE).kill if next_is_real else cluster.node(NODE).stop)
             cluster.run_as(NODE, real=next_is_real)

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 METADATA: Final = "__cluster_metadata-0"
 TOPIC: Final = ConfigResource(ConfigResourceType.TOPIC, "changing")
-MOST_MOVES: Final = 10
+MOST_MOVES: Final = 50
 """Who leads next is the candidates' affair: this many moves show both ways all but certainly."""
 
 
@@ -86,6 +86,7 @@ class Changes:
             self.acknowledged += 1
 
 
+@pytest.mark.timeout(1200)  # for all the moves
 async def test_leadership_moves_both_ways_under_load(cluster: MixedCluster) -> None:
     moves: set[tuple[bool, bool]] = set()
     async with admin(cluster) as asking:

@@ -20,7 +20,16 @@ from tests.peers.eventually import eventually
 from tests.peers.kafka_cluster import MixedCluster
 
 from .clusters import WAIT_S, mixed
-from .walks import client, led_by, new_topic, read_committed, transactional, transactions, write_transaction
+from .walks import (
+    client,
+    led_by,
+    markers_written,
+    new_topic,
+    read_committed,
+    transactional,
+    transactions,
+    write_transaction,
+)
 
 pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
@@ -116,6 +125,7 @@ async def test_both_kinds_go_on_with_what_the_other_left(cluster: MixedCluster) 
         everything = [name for one in left.values() for name in one.names.values()]
         async with left[REAL].begun(), left[OURS].begun():
             settled = [name for name in everything if "prepared" not in name]
+            await markers_written(asking, settled)
             before = await transactions(asking, settled)
             await asyncio.to_thread(stop_while_deciding, cluster, left)
             for node in (REAL, OURS):

@@ -32,13 +32,13 @@ from tests.peers.eventually import eventually
 from .clusters import WAIT_S
 
 _PACE_S: Final = 0.005
-PATIENT: Final = {"retry.backoff.max.ms": "200", "request.timeout.ms": "10000"}
+EAGER: Final = {"retry.backoff.max.ms": "200"}
 
 
 def client(cluster: ProcessCluster, node: int | None = None, user: str = "", password: str = "") -> ClientConfig:
     """Give a client's settings. node: the only one that it knows at first; user: other than the super user."""
     bootstrap = "" if node is None else cluster.node(node).bootstrap
-    return ClientConfig.from_properties(cluster.client(user or SUPER_USER, password, bootstrap) | PATIENT)
+    return ClientConfig.from_properties(cluster.client(user or SUPER_USER, password, bootstrap) | EAGER)
 
 
 def admin(cluster: ProcessCluster, node: int | None = None, user: str = "", password: str = "") -> Admin:
@@ -226,3 +226,13 @@ async def transactions(asking: Admin, names: Iterable[str]) -> dict[str, Transac
         assert isinstance(described, TransactionDescription), described
         found[name] = described
     return found
+
+
+async def markers_written(asking: Admin, names: Iterable[str]) -> None:
+    """Wait until no transaction of these is ending: clients are answered before the markers are written."""
+
+    async def ending() -> list[str]:
+        found = await transactions(asking, names)
+        return [name for name, transaction in found.items() if transaction.state.startswith("Prepare")]
+
+    await eventually(ending, [], WAIT_S)

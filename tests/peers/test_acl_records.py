@@ -23,6 +23,7 @@ from barnabas.server.config import NodeConfig
 from barnabas.testing.cluster import Cluster
 from tests.server.controllers import running
 
+from .eventually import eventually
 from .kafka import RealKafka
 from .tools import DUMP_LOG_SEGMENTS, ToolRunner
 
@@ -50,8 +51,13 @@ async def change_acls(config: ClientConfig) -> None:
     async with Admin(config) as admin:
         await admin.create_acls([KEPT, GONE])
         await admin.create_acls([KEPT])
+        await eventually(lambda: rules(admin), {KEPT, GONE})  # a broker learns of what the controller has made
         await admin.delete_acls([AclBindingFilter(principal=GONE.principal)])
-        assert list(await admin.describe_acls(AclBindingFilter())) == [KEPT]
+        await eventually(lambda: rules(admin), {KEPT})
+
+
+async def rules(admin: Admin) -> set[AclBinding]:
+    return set(await admin.describe_acls(AclBindingFilter()))
 
 
 def records_of(dump: str, kind: str) -> list[dict[str, Any]]:

@@ -123,5 +123,5 @@ async def test_a_cluster_with_features_we_lack_is_refused_by_name(tmp_path: Path
     kafka.format()
     controller = Controller(NodeConfig.load(kafka.config_file), SystemClock())
     with pytest.raises(Exception, match=r"share\.version=0"):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await controller.run()

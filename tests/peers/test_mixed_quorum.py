@@ -20,7 +20,7 @@ from .kafka_cluster import SMALLER_JVM
 pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 OURS, REAL = (1, 2), 3
-PATIENT = {"controller.quorum.election.timeout.ms": "10000", "controller.quorum.fetch.timeout.ms": "10000"}
+PATIENT = {"controller.quorum.election.timeout.ms": "40000", "controller.quorum.fetch.timeout.ms": "40000"}
 """Where nobody leads, ours leave it to Kafka's controller to stand first."""
 TOPICS = [f"t{n}" for n in range(10)]
 WAIT_S = 120

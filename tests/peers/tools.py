@@ -47,6 +47,8 @@ DELEGATION_TOKEN_COMMAND: Final = "org.apache.kafka.tools.DelegationTokenCommand
 _HERE: Final = Path(__file__).resolve().parent
 _LEAVES_CLIENTS: Final = frozenset({TRANSACTIONS_COMMAND})
 """They rely on the end of the JVM: their clients would go on looking for nodes, and complain in others' output."""
+_PATIENT: Final = {CONSUMER_GROUP_COMMAND: ("--timeout", "60000")}
+"""What makes a tool wait for a busy machine as long as the others do: by itself this one gives up after 5 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class ToolRunner:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
+        args += _PATIENT.get(main_class, ())
         typed = stdin.encode()
         with self._lock:
             process.stdin.write(
@@ -117,7 +120,7 @@ class ToolRunner:
         assert process.stdout is not None
         process.stdin.close()
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -19,16 +19,16 @@ pytestmark = pytest.mark.slow
 def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path, combined=1) as cluster:
         admin = AdminClient(cluster.librdkafka())
-        admin.create_topics([NewTopic("kept", 1)])["kept"].result(20)
+        admin.create_topics([NewTopic("kept", 1)])["kept"].result(60)
         outcome: list[object] = []
         producer = Producer(cluster.librdkafka())
         producer.produce("kept", b"value", on_delivery=lambda error, _: outcome.append(error))
-        producer.flush(20)
+        producer.flush(60)
         assert outcome == [None]
         cluster.node(1).restart(kill=True)
         consumer = Consumer({**cluster.librdkafka(), "group.id": "unused"})
         consumer.assign([TopicPartition("kept", 0, 0)])
-        assert [m.value() for m in consumer.consume(1, 20)] == [b"value"]
+        assert [m.value() for m in consumer.consume(1, 60)] == [b"value"]
         consumer.close()
         assert cluster.node(1).starts == 2
 
@@ -37,13 +37,13 @@ def test_a_paused_node_is_silent_until_it_goes_on(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path, combined=1, plaintext=True) as cluster:
         node = cluster.node(1)
         admin = AdminClient(cluster.librdkafka())
-        assert list(admin.list_topics(timeout=20).brokers) == [1]
+        assert list(admin.list_topics(timeout=60).brokers) == [1]
         node.pause()
         assert node.state == "paused"
         with pytest.raises(KafkaException):
             admin.list_topics(timeout=0.5)
         node.resume()
-        assert list(admin.list_topics(timeout=20).brokers) == [1]
+        assert list(admin.list_topics(timeout=60).brokers) == [1]
         pid = node.pid
         assert node.stop() == 0
         assert node.state == "down"
@@ -62,7 +62,7 @@ def test_a_node_that_ends_by_itself_is_told_of(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path, combined=1, plaintext=True) as cluster:
         cluster.check()
         os.kill(cluster.node(1).pid, 9)
-        cluster.node(1)._process.wait(20)  # type: ignore[union-attr]
+        cluster.node(1)._process.wait(60)  # type: ignore[union-attr]
         with pytest.raises(NodeProcessError, match="ended by itself with code -9"):
             cluster.check()
 

@@ -40,7 +40,7 @@ def our_producer(settings: dict[str, Any], topic: str) -> Iterator[None]:
 
 @pytest.mark.requirement("R-15")
 def test_our_producer_renews_its_sessions(barnabas_sessions: MakeSessions) -> None:
-    node = barnabas_sessions(lifetimes_ms=(2000, 1500, 3000))
+    node = barnabas_sessions(lifetimes_ms=(8000, 6000, 9000))  # librdkafka renews at 90 % of each
     node.create_topic("orders")
     alice = node.as_user("alice").allow("write", "topic", "orders")
     with our_producer(alice.librdkafka, "orders"):

@@ -36,7 +36,7 @@ ITERATIONS: Final = 4096
 _DIGESTS: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
 ANY: Final = 1
 SUPER_USER: Final = "admin"
-TIMEOUT_MS: Final = 30_000
+TIMEOUT_MS: Final = 60_000
 
 
 class NodeAdmin:

@@ -26,7 +26,8 @@ QUICK: Final = {
     "metadata.max.idle.interval.ms": "0",
 }
 """Settings that only make tests quicker: few partitions for groups, no waiting where a test would wait too."""
-STOP_SECONDS: Final = 30
+CALL_SECONDS: Final = 120
+STOP_SECONDS: Final = 60
 
 
 class Cluster:
@@ -89,7 +90,7 @@ class Cluster:
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None, "the cluster is not running"
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(CALL_SECONDS)
 
     @property
     def node(self) -> Node:

@@ -21,7 +21,7 @@ from barnabas.testing.socket_owner import owner_of
 
 CLIENTS: Final = -1
 """Stands for everybody who is no node."""
-_WAIT_SECONDS: Final = 30
+_WAIT_SECONDS: Final = 60
 T = TypeVar("T")
 Parties = int | Iterable[int]
 

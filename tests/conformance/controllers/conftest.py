@@ -44,9 +44,12 @@ class Both:
 Start = Callable[[Mapping[str, int]], Both]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def controllers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """Give what starts a pair formatted with some feature levels; pairs live as long as the test run."""
+    """Give what starts a pair formatted with some feature levels; pairs live as long as the module's tests.
+
+    Six of them to the end of the run would be six JVMs beside all that comes after.
+    """
     pairs: dict[tuple[tuple[str, int], ...], Both] = {}
     with ExitStack() as stack:
 

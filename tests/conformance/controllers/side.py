@@ -6,8 +6,7 @@ What a request leads to is read off the metadata log: the answer and the records
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -34,7 +33,6 @@ BY_NAME: Final = frozenset({"features", "end_points"})
 """Lists whose order says nothing."""
 UNTOLD: Final = frozenset({"NoOpRecord", "RegisterControllerRecord"})
 """Records that come by the clock or at the start, not by a request."""
-TIMEOUT_S: Final = 10
 FEATURES: Final = {
     "metadata.version": (7, 30),
     "kraft.version": (0, 1),
@@ -179,7 +177,7 @@ class ControllerSide:
             self.ask(request("UnregisterBroker", broker_id=broker_id))
         ids = [{"name": None, "topic_id": topic_id} for topic_id in self.topics.values()]
         if ids:
-            self.ask(request("DeleteTopics", topics=ids, timeout_ms=10_000))
+            self.ask(request("DeleteTopics", topics=ids, timeout_ms=60_000))
         self.close()
 
     def topic(self, name: str, *replicas: list[int], **configs: str) -> Uuid:
@@ -195,7 +193,7 @@ class ControllerSide:
                     "configs": [{"name": key.replace("__", "."), "value": value} for key, value in configs.items()],
                 }
             ],
-            timeout_ms=10_000,
+            timeout_ms=60_000,
         )
         return self.topics.get(name, ZERO_UUID)
 
@@ -219,7 +217,7 @@ class ControllerSide:
     def reassign(self, topic: str, replicas: list[int] | None, partition: int = 0, **fields: Any) -> Any:
         """Ask for a partition to be moved to these replicas, or with None for the move to be given up."""
         partitions = [{"partition_index": partition, "replicas": replicas}]
-        values: dict[str, Any] = {"timeout_ms": 10_000, **fields}
+        values: dict[str, Any] = {"timeout_ms": 60_000, **fields}
         return self.call("AlterPartitionReassignments", topics=[{"name": topic, "partitions": partitions}], **values)
 
     def configure(self, kind: int, name: str, op: int = 0, **values: str | None) -> Any:
@@ -304,11 +302,3 @@ def told(kafka: ControllerSide, barnabas: ControllerSide) -> Iterator[str]:
             yield f"{theirs.step}: records\n    Kafka    {theirs.records}\n    Barnabas {ours.records}"
     if len(kafka.outcomes) != len(barnabas.outcomes):
         yield f"{len(kafka.outcomes)} steps against Kafka's, {len(barnabas.outcomes)} against ours"
-
-
-def until(look: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + TIMEOUT_S
-    while not look():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)

@@ -77,7 +77,7 @@ def test_a_controlled_shutdown(both: Both) -> None:
         side.beat(1, want_shut_down=True)
         side.beat(1, want_shut_down=True)
         side.beat(1)  # it leads `stays`: it may not leave
-        side.call("DeleteTopics", topics=[{"name": None, "topic_id": side.topics.pop("stays")}], timeout_ms=9000)
+        side.call("DeleteTopics", topics=[{"name": None, "topic_id": side.topics.pop("stays")}], timeout_ms=60_000)
         side.beat(2, current_metadata_offset=0)
         side.beat(3, current_metadata_offset=0)
         side.beat(1, want_shut_down=True)  # the others have not read about it

@@ -35,7 +35,7 @@ def test_topics_by_hand(both: Both) -> None:
             side.call(
                 "CreatePartitions",
                 topics=[{"name": name, "count": count, "assignments": assignments}],
-                timeout_ms=9000,
+                timeout_ms=60_000,
                 validate_only=False,
             )
 
@@ -50,7 +50,7 @@ def test_topics_by_hand(both: Both) -> None:
         side.call("CreateTopics", topics=[{"name": "minus", "num_partitions": 1, "replication_factor": -2}])
         side.call("CreateTopics", topics=[{"name": "many", "num_partitions": 1, "replication_factor": 4}])
         side.call("CreateTopics", topics=[{"name": "much", "num_partitions": 10_001, "replication_factor": 1}])
-        side.call("DeleteTopics", topics=[{"name": None, "topic_id": an_id(9, 9)}], timeout_ms=9000)
+        side.call("DeleteTopics", topics=[{"name": None, "topic_id": an_id(9, 9)}], timeout_ms=60_000)
 
     both.run(script)
 
@@ -95,7 +95,7 @@ def test_isrs(both: Both) -> None:
 def elect(side: ControllerSide, kind: int, partitions: list[int] | None, topic: str = "t") -> None:
     """Ask for elections."""
     wanted = None if partitions is None else [{"topic": topic, "partitions": partitions}]
-    side.call("ElectLeaders", election_type=kind, topic_partitions=wanted, timeout_ms=9000)
+    side.call("ElectLeaders", election_type=kind, topic_partitions=wanted, timeout_ms=60_000)
 
 
 def test_elections(both: Both) -> None:
@@ -158,8 +158,10 @@ def test_reassignments(both: Both) -> None:
         side.reassign("t", [1, 2])
         side.reassign("t", [2, 1])  # only another preferred leader
         side.reassign("t", [3, 4])
-        side.call("ListPartitionReassignments", topics=None, timeout_ms=9000)
-        side.call("ListPartitionReassignments", topics=[{"name": "t", "partition_indexes": [0, 1, 9]}], timeout_ms=9000)
+        side.call("ListPartitionReassignments", topics=None, timeout_ms=60_000)
+        side.call(
+            "ListPartitionReassignments", topics=[{"name": "t", "partition_indexes": [0, 1, 9]}], timeout_ms=60_000
+        )
         side.reassign("t", [3, 4, 1], allow_replication_factor_change=False)
         side.alter_partition(1, "t", isr=[1, 2, 3], leader_epoch=0, partition_epoch=2)
         side.alter_partition(1, "t", isr=[1, 2, 3, 4], leader_epoch=0, partition_epoch=3)  # done: 1 no longer leads
@@ -178,7 +180,7 @@ def test_reassignments(both: Both) -> None:
         side.reassign("t", None, 3)
         side.configure(TOPIC, "t", unclean__leader__election__enable="true")
         side.reassign("t", None, 3)
-        side.call("ListPartitionReassignments", topics=None, timeout_ms=9000)
+        side.call("ListPartitionReassignments", topics=None, timeout_ms=60_000)
 
     both.run(script)
 

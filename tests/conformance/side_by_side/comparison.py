@@ -96,7 +96,7 @@ class _Reader:
         if name == "records":
             return None if value is None else self._batches(value)
         if isinstance(value, list):
-            return sorted((self._field("", v) for v in value), key=_order)
+            return sorted((self._field("", v) for v in sorted(value, key=_named_otherwise)), key=_order)
         if dataclasses.is_dataclass(value):
             return self._struct(value)
         return self._scalar(name, value)
@@ -147,6 +147,13 @@ class _Reader:
         except ProtocolError:
             fields["contents"] = "damaged"
         return dict(fields)
+
+
+def _named_otherwise(value: Any) -> str:
+    """Give the turn in which to read a list's elements: made-up ids get the same names in whatever order it came."""
+    if not dataclasses.is_dataclass(value):
+        return ""
+    return ",".join(str(getattr(value, name, "")) for name in _IDENTITIES if name not in NAMES)
 
 
 def _order(value: Any) -> str:

@@ -26,7 +26,7 @@ ADMIN: Final = "admin"
 """A super user."""
 NOBODY: Final = "nobody"
 """A user that no rule speaks of."""
-TIMEOUT_S: Final = 10
+TIMEOUT_S: Final = 60
 CLOSED: Final = "the connection was closed"
 SILENT: Final = "no answer, as asked"
 
@@ -137,7 +137,7 @@ class Side:
         """Make a topic and wait for it; two underscores in a configuration's name stand for a dot."""
         pairs = [{"name": key.replace("__", "."), "value": value} for key, value in configs.items()]
         topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": pairs}
-        made = self.ask(request("CreateTopics", topics=[topic], timeout_ms=10_000))
+        made = self.ask(request("CreateTopics", topics=[topic], timeout_ms=60_000))
         assert made.topics[0].error_code == 0, made
         self.settle()
         found: Uuid = made.topics[0].topic_id

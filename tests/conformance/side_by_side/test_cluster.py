@@ -87,7 +87,7 @@ def test_describe_log_dirs(s: Side) -> None:
     for size in (1, 100):
         records = encode_batch([Record(0, 1_700_000_000_000, b"k", b"v" * size)])
         data = [{"name": "dirs", "partition_data": [{"index": 0, "records": records}]}]
-        s.call(request("Produce", acks=-1, timeout_ms=5000, topic_data=data), 9)
+        s.call(request("Produce", acks=-1, timeout_ms=60_000, topic_data=data), 9)
     for topics in (
         [{"topic": "dirs", "partitions": [0, 1]}],
         [{"topic": "dirs", "partitions": [0, 7]}, {"topic": "dirs-none", "partitions": [0]}],

@@ -25,7 +25,7 @@ def heartbeat(group: str, member: str = A, epoch: int = 0, **fields: Any) -> Any
     """Give a ConsumerGroupHeartbeat: of one that joins when the epoch is 0, of one that has no news otherwise."""
     joins: dict[str, Any] = {}
     if epoch == 0:
-        joins = {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": ["beats"], "topic_partitions": []}
+        joins = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["beats"], "topic_partitions": []}
     asked = {"group_id": group, "member_id": member, "member_epoch": epoch, **joins, **fields}
     return request("ConsumerGroupHeartbeat", **asked)
 
@@ -288,7 +288,7 @@ def test_a_group_of_the_other_protocol(s: Side) -> None:
     group = "classic-first"
     ready(s, group)
     joins = {"protocol_type": "other", "protocols": [{"name": "range", "metadata": b"meta"}]}
-    asked = request("JoinGroup", group_id=group, session_timeout_ms=30_000, rebalance_timeout_ms=5000, **joins)
+    asked = request("JoinGroup", group_id=group, session_timeout_ms=300_000, rebalance_timeout_ms=60_000, **joins)
     answer = s.call(asked, 3)
     s.call(heartbeat(group), note="somebody else's")
     describe(s, group)

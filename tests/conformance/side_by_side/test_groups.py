@@ -24,7 +24,7 @@ def join(group: str, member: str = "", **fields: Any) -> Any:
     return request(
         "JoinGroup",
         **{
-            "group_id": group, "member_id": member, "session_timeout_ms": 30_000, "rebalance_timeout_ms": 5000,
+            "group_id": group, "member_id": member, "session_timeout_ms": 300_000, "rebalance_timeout_ms": 60_000,
             "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b"meta"}], **fields,
         },
     )  # fmt: skip

@@ -53,7 +53,7 @@ def produce(s: Side, topic: str, records: bytes | None, version: int = -1, user:
     else:
         data["name"] = topic
         fields.pop("topic_id", None)
-    asked = request("Produce", **{"acks": -1, "timeout_ms": 10_000, "topic_data": [data], **fields})
+    asked = request("Produce", **{"acks": -1, "timeout_ms": 60_000, "topic_data": [data], **fields})
     return s.call(asked, version, user, note=note)
 
 
@@ -89,9 +89,9 @@ def test_produce(s: Side) -> None:
     both_parts = [{"index": 0, "records": batch()}, {"index": 1, "records": batch()}, {"index": 9, "records": batch()}]
     data = [{"name": "produced", "partition_data": both_parts}, {"name": "no", "partition_data": both_parts}]
     for version in (3, 8, 12):
-        s.call(request("Produce", acks=-1, timeout_ms=1000, topic_data=data), version)
-    s.call(request("Produce", acks=-1, timeout_ms=1000, topic_data=[]), 12)
-    s.call(request("Produce", acks=-1, timeout_ms=1000, topic_data=[{"name": "produced"}]), 12)
+        s.call(request("Produce", acks=-1, timeout_ms=60_000, topic_data=data), version)
+    s.call(request("Produce", acks=-1, timeout_ms=60_000, topic_data=[]), 12)
+    s.call(request("Produce", acks=-1, timeout_ms=60_000, topic_data=[{"name": "produced"}]), 12)
 
 
 @side_by_side
@@ -101,7 +101,7 @@ def test_produce_without_acknowledgement(s: Side) -> None:
         which = {"topic_id": ident} if version >= 13 else {"name": "quiet"}
         for records, partition in ((batch(), 0), (batch(), 9), (patched(batch(), 30, b"\xff", crc=False), 0)):
             data = [{**which, "partition_data": [{"index": partition, "records": records}]}]
-            asked = request("Produce", acks=0, timeout_ms=1000, topic_data=data)
+            asked = request("Produce", acks=0, timeout_ms=60_000, topic_data=data)
             connection = s.connection(ADMIN, "quiet")
             connection.send(asked, version)
             after = connection.exchange(request("ListGroups"), 0)
@@ -333,7 +333,7 @@ def test_delete_records(s: Side) -> None:
 
     def delete(topic: str, offset: int, partition: int = 0) -> Any:
         data = [{"partition_index": partition, "offset": offset}]
-        return request("DeleteRecords", topics=[{"name": topic, "partitions": data}], timeout_ms=5000)
+        return request("DeleteRecords", topics=[{"name": topic, "partitions": data}], timeout_ms=60_000)
 
     for offset in (1, 1, 0, 4, 10, 100, -2, -1, 9):
         s.every_version(delete("deleted", offset), note=f"{offset}")
@@ -342,7 +342,7 @@ def test_delete_records(s: Side) -> None:
     s.every_version(delete("deleted-none", 0))
     s.every_version(delete("deleted-compact", 0))
     s.every_version(delete("__consumer_offsets", 0))
-    s.every_version(request("DeleteRecords", topics=[], timeout_ms=5000))
+    s.every_version(request("DeleteRecords", topics=[], timeout_ms=60_000))
     s.call(fetch("deleted", ident, 0, version=12), 12)
     produce(s, "deleted", batch())
     s.call(fetch("deleted", ident, 9, version=12), 12)

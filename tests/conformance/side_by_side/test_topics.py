@@ -19,7 +19,7 @@ NO_TOPIC: Final = Uuid(b"\1" * 16)
 
 def _creation(*topics: dict[str, Any], **fields: Any) -> Any:
     full = [{"num_partitions": 1, "replication_factor": 1, **topic} for topic in topics]
-    return request("CreateTopics", topics=full, timeout_ms=10_000, **fields)
+    return request("CreateTopics", topics=full, timeout_ms=60_000, **fields)
 
 
 @side_by_side
@@ -199,7 +199,7 @@ def test_create_topics_that_cannot_be(s: Side) -> None:
         for version in (2, 4, 5, 7):
             s.call(_creation(*topics, validate_only=True), version, note=note)
         s.call(_creation(*topics, validate_only=True), user=NOBODY, note=note)
-    full = request("CreateTopics", topics=ASSIGNED, timeout_ms=10_000, validate_only=True)
+    full = request("CreateTopics", topics=ASSIGNED, timeout_ms=60_000, validate_only=True)
     for version in (2, 5, 7):
         s.call(full, version, note="assignments")
     s.call(request("CreateTopics", topics=[{"name": "few", "num_partitions": -1}], validate_only=True), 3)
@@ -222,8 +222,8 @@ def test_create_topics_with_some_rights(s: Side) -> None:
 
 def _deletion(version: int, *names: str) -> Any:
     if version < 6:
-        return request("DeleteTopics", topic_names=list(names), timeout_ms=10_000)
-    return request("DeleteTopics", topics=[{"name": name} for name in names], timeout_ms=10_000)
+        return request("DeleteTopics", topic_names=list(names), timeout_ms=60_000)
+    return request("DeleteTopics", topics=[{"name": name} for name in names], timeout_ms=60_000)
 
 
 @side_by_side
@@ -250,8 +250,8 @@ def test_delete_topics(s: Side) -> None:
         [{"name": None, "topic_id": known}],
         [{"name": None, "topic_id": known}],
     ):
-        s.call(request("DeleteTopics", topics=topics, timeout_ms=10_000), user=NOBODY)
-        s.call(request("DeleteTopics", topics=topics, timeout_ms=10_000))
+        s.call(request("DeleteTopics", topics=topics, timeout_ms=60_000), user=NOBODY)
+        s.call(request("DeleteTopics", topics=topics, timeout_ms=60_000))
         s.settle()
 
 
@@ -278,10 +278,10 @@ def test_create_partitions(s: Side) -> None:
         [grow("grown", 20_000)],
         [],
     ):
-        asked = request("CreatePartitions", topics=topics, timeout_ms=10_000, validate_only=True)
+        asked = request("CreatePartitions", topics=topics, timeout_ms=60_000, validate_only=True)
         s.every_version(asked, note=f"{topics}"[:60])
     for version in range(4):
-        s.call(request("CreatePartitions", topics=[grow("grown", 3 + version)], timeout_ms=10_000), version)
+        s.call(request("CreatePartitions", topics=[grow("grown", 3 + version)], timeout_ms=60_000), version)
     s.settle()
     s.call(request("Metadata", topics=[{"name": "grown"}]))
 

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.peer
 RETRY: Final = (14, 15, 16)
 UNHEARD_OF: Final = 987_654_321
 """No coordinator gave this producer id out."""
+LATE_MS: Final = 6_000
+"""How long a transaction may take that is to take too long: a busy machine has to have begun it by then."""
 ODD_TOPICS: Final[tuple[list[tuple[str, list[int]]], ...]] = (
     [], [("txn-broker", [])], [("txn-broker", [0, 9])], [("txn-none", [0])],
 )  # fmt: skip
@@ -452,7 +454,7 @@ def set_level(s: Side, level: int) -> None:
     if now == level:
         return
     update = {"feature": "transaction.version", "max_version_level": level, "upgrade_type": 1 if level > now else 2}
-    answer = s.ask(request("UpdateFeatures", timeout_ms=10_000, feature_updates=[update]))
+    answer = s.ask(request("UpdateFeatures", timeout_ms=60_000, feature_updates=[update]))
     assert answer.error_code == 0, answer
     s.until(asked, lambda a: levels(a).get("transaction.version", 0) == level)
 
@@ -489,35 +491,46 @@ def test_every_level_of_the_server(s: Side) -> None:
     s.call(fetch("txn-level", ident, version=12, isolation_level=1), 12)
 
 
+def begun_to_be_late(s: Side, version: int, partition: int) -> Producer:
+    """Begin a transaction that has a short time, and write to a partition of `txn-late`; nothing is written down."""
+    name = f"txn-late-{version}"
+    begun(s, name)
+    answer = s.ask(init(name, transaction_timeout_ms=LATE_MS))
+    now = Producer(name, answer.producer_id, answer.producer_epoch)
+    if version < 12:
+        s.ask(added(3, now, ("txn-late", [partition])), 3)
+    records = [{"index": partition, "records": written(now, 0)}]
+    asked = request(
+        "Produce",
+        acks=-1,
+        timeout_ms=60_000,
+        transactional_id=name,
+        topic_data=[{"name": "txn-late", "partition_data": records}],
+    )
+    assert s.ask(asked, version).responses[0].partition_responses[0].error_code == 0
+    return now
+
+
 @side_by_side
 def test_transactions_that_take_too_long(s: Side) -> None:
-    ident = s.topic("txn-late")
-    for version in (3, 11, 12):
-        name = f"txn-late-{version}"
-        begun(s, name)
-        answer = s.ask(init(name, transaction_timeout_ms=1_000))
-        now = Producer(name, answer.producer_id, answer.producer_epoch)
-        if version < 12:
-            s.ask(added(3, now, ("txn-late", [0])), 3)
-        records = [{"index": 0, "records": written(now, 0)}]
-        asked = request(
-            "Produce",
-            acks=-1,
-            timeout_ms=10_000,
-            transactional_id=name,
-            topic_data=[{"name": "txn-late", "partition_data": records}],
-        )
-        assert s.ask(asked, version).responses[0].partition_responses[0].error_code == 0
-        s.until(described(name), lambda a: a.transaction_states[0].transaction_state == "CompleteAbort")
-        s.call(described(name), note="aborted")
-        produce(s, "txn-late", written(now, 2), version, transactional_id=name, note="too late")
+    """Their times pass beside each other, each in a partition of its own."""
+    ident = s.topic("txn-late", 3)
+    late = [
+        (partition, version, begun_to_be_late(s, version, partition)) for partition, version in enumerate((3, 11, 12))
+    ]
+    for partition, version, now in late:
+        s.until(described(now.name), lambda a: a.transaction_states[0].transaction_state == "CompleteAbort")
+        s.call(described(now.name), note="aborted")
+        records = written(now, 2)
+        produce(s, "txn-late", records, version, transactional_id=now.name, partition=partition, note="too late")
         for end in (3, 5):
             for commit in (True, False):
                 s.call(ended(now, commit=commit), end, note=f"{version} too late {commit}")
-        s.call(init(name, producer_id=now.id, producer_epoch=now.epoch), 4, note=f"{version} goes on")
-        s.call(described(name), note="in the end")
-    s.call(request("DescribeProducers", topics=[{"name": "txn-late", "partition_indexes": [0]}]))
-    s.call(fetch("txn-late", ident, version=12, isolation_level=1), 12)
+        s.call(init(now.name, producer_id=now.id, producer_epoch=now.epoch), 4, note=f"{version} goes on")
+        s.call(described(now.name), note="in the end")
+        s.call(request("DescribeProducers", topics=[{"name": "txn-late", "partition_indexes": [partition]}]))
+        part = {"partition": partition}
+        s.call(fetch("txn-late", ident, version=12, isolation_level=1, part=part), 12)
 
 
 def marker(producer_id: int, epoch: int, *topics: tuple[str, list[int]], **fields: Any) -> Any:
@@ -532,7 +545,7 @@ def marker(producer_id: int, epoch: int, *topics: tuple[str, list[int]], **field
 @side_by_side
 def test_write_markers(s: Side) -> None:
     ident = s.topic("txn-marked", 2)
-    ready_group(s, "txn-marked")
+    ready_group(s, *(f"txn-marked-{n}" for n in range(4)))  # one of each partition of __consumer_offsets
     for version in versions(ApiKey.WRITE_TXN_MARKERS):
         for level in (0, 1, 2) if version >= 2 else (0,):
             also = {"transaction_version": level} if version >= 2 else {}

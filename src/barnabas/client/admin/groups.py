@@ -189,9 +189,13 @@ class GroupsAdmin(ClusterAdmin):
     ) -> dict[TopicPartition, CommittedOffset]:
         """Give what a group has committed, for these partitions or for all; one without an offset is left out."""
         by_topic = None if partitions is None else _by_topic(partitions)
+        return await self.cluster.retry(lambda: self._fetch_offsets(group, by_topic, require_stable))
+
+    async def _fetch_offsets(
+        self, group: str, by_topic: Mapping[str, list[int]] | None, require_stable: bool
+    ) -> dict[TopicPartition, CommittedOffset]:
         request = OffsetFetchRequest(require_stable=require_stable)
-        node = await self.cluster.retry(lambda: self.cluster.coordinator(CoordinatorKind.GROUP, group))
-        channel = await self.cluster.channel(node)
+        channel = await self.cluster.channel(await self.cluster.coordinator(CoordinatorKind.GROUP, group))
         version = channel.versions(request, max_version=_BY_NAME_VERSION)
         if version < 7:
             request.require_stable = False
@@ -209,11 +213,6 @@ class GroupsAdmin(ClusterAdmin):
                 else [OffsetFetchRequestTopics(name=t, partition_indexes=ps) for t, ps in by_topic.items()]
             )
             request.groups = [OffsetFetchRequestGroup(group_id=group, topics=topics)]
-        return await self.cluster.retry(lambda: self._fetch_offsets(group, request, version))
-
-    async def _fetch_offsets(
-        self, group: str, request: OffsetFetchRequest, version: int
-    ) -> dict[TopicPartition, CommittedOffset]:
         response: OffsetFetchResponse = await self._coordinated(group, request, version=version)
         found: Any = response if version < 8 else response.groups[0]
         self._check_coordinator(group, found.error_code)
