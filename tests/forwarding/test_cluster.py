@@ -44,7 +44,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
     with InProcess(
         tmp_path_factory.mktemp("forwarding"),
         create__topic__policy__class__name=policy,
-        controller__quorum__fetch__timeout__ms="60000",
+        controller__quorum__fetch__timeout__ms="20000",
         broker__session__timeout__ms="60000",
     ) as found:
         yield found
