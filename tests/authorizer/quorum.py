@@ -54,6 +54,7 @@ def broker(port: int) -> dict[str, str]:
         "listeners": f"CLIENTS://localhost:{port}",
         "inter.broker.listener.name": "CLIENTS",
         "broker.heartbeat.interval.ms": "200",
+        "broker.session.timeout.ms": "60000",
     }
 
 

@@ -53,7 +53,7 @@ async def test_a_broker_gives_up_in_time() -> None:
     async def never(_: EnvelopeRequest) -> EnvelopeResponse:
         return NOT_READY
 
-    config = broker_config(request__timeout__ms="600")
+    config = broker_config(request__timeout__ms="3000")
     async with ScriptedController(never) as controller, channel_of(Broker(config, leader=controller.target)) as way:
         answer = await forwarded(way, ASKED)
         assert set(error_codes(answer)) == {ErrorCode.REQUEST_TIMED_OUT}

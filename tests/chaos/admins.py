@@ -55,15 +55,24 @@ _TOPIC, _LITERAL, _READ, _ALLOW = 2, 3, 3, 3
 class RawAdmin(Worker):
     """Sends admin requests over our own connection to one broker, another one after each change."""
 
-    def __init__(self, name: str, history: History, settings: Mapping[str, str], brokers: Sequence[str], seed: int):
-        """brokers: host:port of each."""
+    def __init__(
+        self,
+        name: str,
+        history: History,
+        settings: Mapping[str, str],
+        brokers: Sequence[str],
+        seed: int,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
+        """brokers: host:port of each. timeout_ms: how long a change may take."""
         super().__init__(name, history)
         self._brokers = list(brokers)
         self._rng = random.Random(seed)
         config = ClientConfig.from_properties(
-            {**settings, "request.timeout.ms": str(TIMEOUT_MS + 2_000), "socket.connection.setup.timeout.ms": "10000"}
+            {**settings, "request.timeout.ms": str(timeout_ms + 2_000), "socket.connection.setup.timeout.ms": "10000"}
         )
         self._settings = channel_settings(config)
+        self._timeout_ms = timeout_ms
         self._count = 0
         self._topics: list[str] = []
 
@@ -81,7 +90,8 @@ class RawAdmin(Worker):
     async def _create(self) -> None:
         name, partitions = f"{self.name}-{self._count}", self._rng.randrange(1, 4)
         request = CreateTopicsRequest(
-            topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)], timeout_ms=TIMEOUT_MS
+            topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)],
+            timeout_ms=self._timeout_ms,
         )
         if await self._change("topic", name, str(partitions), request, ErrorCode.TOPIC_ALREADY_EXISTS):
             self._topics.append(name)
@@ -90,7 +100,7 @@ class RawAdmin(Worker):
         if len(self._topics) > 1:
             name = self._topics.pop(self._rng.randrange(len(self._topics)))
             request = DeleteTopicsRequest(
-                topics=[DeleteTopicState(name=name)], topic_names=[name], timeout_ms=TIMEOUT_MS
+                topics=[DeleteTopicState(name=name)], topic_names=[name], timeout_ms=self._timeout_ms
             )
             await self._change("topic", name, None, request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -99,7 +109,7 @@ class RawAdmin(Worker):
             name = self._rng.choice(self._topics)
             count = 1 + max(int(v) for v in self.history.item("topic", name).allowed if v is not None)
             request = CreatePartitionsRequest(
-                topics=[CreatePartitionsTopic(name=name, count=count, assignments=None)], timeout_ms=TIMEOUT_MS
+                topics=[CreatePartitionsTopic(name=name, count=count, assignments=None)], timeout_ms=self._timeout_ms
             )
             # It has so many already when an earlier try got through.
             await self._change("topic", name, str(count), request, ErrorCode.INVALID_PARTITIONS)
@@ -181,8 +191,15 @@ class RawAdmin(Worker):
 class LibrdkafkaAdmin(Worker):
     """librdkafka's admin client: creates topics and sets their configurations."""
 
-    def __init__(self, name: str, history: History, settings: Mapping[str, Any], brokers: Sequence[str]) -> None:
-        """brokers: host:port of each; it is told of one."""
+    def __init__(
+        self,
+        name: str,
+        history: History,
+        settings: Mapping[str, Any],
+        brokers: Sequence[str],
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
+        """brokers: host:port of each; it is told of one. timeout_ms: how long a change may take."""
         super().__init__(name, history)
         told: dict[str, Any] = {
             **settings,
@@ -193,6 +210,7 @@ class LibrdkafkaAdmin(Worker):
             "log_level": 2,
         }
         self._admin = AdminClient(told)
+        self._timeout_s = timeout_ms / 1000
 
     def run(self) -> None:
         """Change things until told to stop."""
@@ -206,7 +224,9 @@ class LibrdkafkaAdmin(Worker):
         item = self.history.item("topic", topic)
         for _ in range(TRIES):
             try:
-                self._admin.create_topics([NewTopic(topic, 1)], operation_timeout=5, request_timeout=10)[topic].result()
+                self._admin.create_topics(
+                    [NewTopic(topic, 1)], operation_timeout=self._timeout_s, request_timeout=self._timeout_s + 5
+                )[topic].result()
             except confluent_kafka.KafkaException as e:
                 if e.args[0].code() != confluent_kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                     item.unsure("1")
@@ -221,7 +241,7 @@ class LibrdkafkaAdmin(Worker):
         entry = ConfigEntry("retention.ms", value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         try:
-            self._admin.incremental_alter_configs([resource], request_timeout=10)[resource].result()
+            self._admin.incremental_alter_configs([resource], request_timeout=self._timeout_s + 5)[resource].result()
         except confluent_kafka.KafkaException as e:
             item.unsure(value)
             self._failed(e)

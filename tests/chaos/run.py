@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from barnabas.testing.processes import ProcessCluster
-from tests.chaos.admins import LibrdkafkaAdmin, RawAdmin
+from tests.chaos.admins import TIMEOUT_MS, LibrdkafkaAdmin, RawAdmin
 from tests.chaos.checks import CHECKS, Outcome, all_wrong, shown, unread
 from tests.chaos.consumers import LibrdkafkaConsumer, OwnConsumer
 from tests.chaos.history import History
@@ -113,9 +113,9 @@ def create_topic(cluster: ProcessCluster) -> None:
 
 
 def workers(
-    cluster: ProcessCluster, history: History, seed: int, rate: float
+    cluster: ProcessCluster, history: History, seed: int, rate: float, timeout_ms: int = TIMEOUT_MS
 ) -> tuple[list[Worker], list[Worker], list[Worker]]:
-    """Give the producers, the consumers and the admins, not started."""
+    """Give the producers, the consumers and the admins, not started. timeout_ms: of the admins' changes."""
     java, librdkafka = cluster.client(), cluster.librdkafka()
     brokers = [n.bootstrap for n in cluster.brokers]
     return (
@@ -129,8 +129,8 @@ def workers(
             OwnConsumer("own-1", history, java, TOPIC, "own-readers"),
         ],
         [
-            RawAdmin("raw-admin", history, java, brokers, seed),
-            LibrdkafkaAdmin("librdkafka-admin", history, librdkafka, brokers),
+            RawAdmin("raw-admin", history, java, brokers, seed, timeout_ms),
+            LibrdkafkaAdmin("librdkafka-admin", history, librdkafka, brokers, timeout_ms),
         ],
     )
 

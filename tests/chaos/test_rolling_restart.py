@@ -14,6 +14,8 @@ from tests.chaos.outcome import read_outcome
 from tests.chaos.run import TOPIC, catch_up, create_topic, warm_up, workers
 
 RATE = 50
+PATIENCE_MS = 120_000
+"""What is refused is to be refused by a node, and not by a clock."""
 
 
 @pytest.mark.slow
@@ -22,11 +24,11 @@ RATE = 50
 @pytest.mark.timeout(900)
 def test_a_rolling_restart_fails_no_request(barnabas_clusters: MakeCluster) -> None:
     # Three copies of a new topic want three brokers, and one that leaves in order takes no new partitions.
-    copies = {"default.replication.factor": "2"}
-    cluster = barnabas_clusters(controllers=3, brokers=3, processes=True, properties=copies)
+    settings = {"default.replication.factor": "2", "request.timeout.ms": str(PATIENCE_MS)}
+    cluster = barnabas_clusters(controllers=3, brokers=3, processes=True, properties=settings)
     history = History()
     create_topic(cluster)
-    producers, consumers, admins = workers(cluster, history, seed=1, rate=RATE)
+    producers, consumers, admins = workers(cluster, history, seed=1, rate=RATE, timeout_ms=PATIENCE_MS)
     for worker in (*producers, *consumers, *admins):
         worker.start()
     warm_up(history)

@@ -169,6 +169,7 @@ class InProcess:
             "metadata.max.idle.interval.ms": "0",
             "controller.quorum.election.timeout.ms": "3000",
             "controller.quorum.fetch.timeout.ms": "6000",
+            "request.timeout.ms": str(ANSWER_LIMIT_S * 1000),  # and a broker gives up a little before that
             **self._settings,
         }
 

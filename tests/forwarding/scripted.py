@@ -193,7 +193,7 @@ def broker_config(**settings: str) -> NodeConfig:
             "listeners": "PLAINTEXT://localhost:19092",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.bootstrap.servers": "localhost:19093",
-            "request.timeout.ms": "2000",
+            "request.timeout.ms": "120000",
             **{key.replace("__", "."): value for key, value in settings.items()},
         }
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from barnabas.core.forwarding.envelope import wrap
 from barnabas.core.forwarding.principal import DefaultPrincipalSerde
 from barnabas.core.groups.partitioning import partition_for
 from barnabas.core.metadata.image import snapshot_records
+from barnabas.core.metadata.partition import PartitionRegistration
 from barnabas.core.metadata.scram import ScramMechanism
+from barnabas.model.acl import AclBinding, AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from barnabas.model.principal import KafkaPrincipal
 from barnabas.wire.api_keys import API_KEYS, ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -37,7 +40,13 @@ TOPIC, CLUSTER = 2, 4
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
     """Give the cluster that these tests share: use names of your own."""
     policy = "tests.forwarding.refuse.RefuseByName"
-    with InProcess(tmp_path_factory.mktemp("forwarding"), create__topic__policy__class__name=policy) as found:
+    # Here nobody is lost, however long the machine stands still.
+    with InProcess(
+        tmp_path_factory.mktemp("forwarding"),
+        create__topic__policy__class__name=policy,
+        controller__quorum__fetch__timeout__ms="20000",
+        broker__session__timeout__ms="60000",
+    ) as found:
         yield found
 
 
@@ -48,7 +57,7 @@ def topic(name: str, **more: Any) -> dict[str, Any]:
 
 def make_topic(cluster: InProcess, name: str) -> None:
     """Create a topic and wait until both brokers know it."""
-    answer = cluster.ask(1, K.CREATE_TOPICS, topics=[topic(name)], timeout_ms=9000)
+    answer = cluster.ask(1, K.CREATE_TOPICS, topics=[topic(name)], timeout_ms=60_000)
     assert [t.error_code for t in answer.topics] == [0]
     for broker in BROKERS:
         cluster.wait(lambda b=broker: name in cluster.nodes[b].image().topics.by_name, True)  # type: ignore[misc]
@@ -68,11 +77,18 @@ def rule(user: str, resource_type: int, name: str, operation: int, host: str = "
 
 def allow(cluster: InProcess, **asked: Any) -> None:
     """Create an ACL and wait until every node has it."""
-    count = len(cluster.nodes[1].image().acls.by_id)
-    answer = cluster.ask(1, K.CREATE_ACLS, creations=[rule(**asked)])
+    wanted = rule(**asked)
+    answer = cluster.ask(1, K.CREATE_ACLS, creations=[wanted])
     assert [r.error_code for r in answer.results] == [0]
+    binding = AclBinding(
+        ResourcePattern(ResourceType(wanted["resource_type"]), wanted["resource_name"], PatternType.LITERAL),
+        wanted["principal"],
+        wanted["host"],
+        AclOperation(wanted["operation"]),
+        AclPermissionType(wanted["permission_type"]),
+    )
     for node in cluster.nodes.values():
-        cluster.wait(lambda n=node: len(n.image().acls.by_id) > count, True)  # type: ignore[misc]
+        cluster.wait(lambda n=node: binding in n.image().acls.ids, True)  # type: ignore[misc]
 
 
 def enveloped(cluster: InProcess, node_id: int, inner: bytes, sender: str = "root", **fields: Any) -> EnvelopeResponse:
@@ -103,6 +119,11 @@ def _configs_of(cluster: InProcess, name: str) -> dict[str, str]:
     from barnabas.core.metadata.configs import ConfigResource, ConfigResourceType
 
     return dict(cluster.nodes[2].image().configs.get(ConfigResource(ConfigResourceType.TOPIC, name)))
+
+
+def _replicas_of(partition: PartitionRegistration) -> tuple[set[int], bool]:
+    """Give who has a partition, and whether that is still to change."""
+    return set(partition.replicas), partition.reassigning
 
 
 def _effects(name: str) -> dict[ApiKey, tuple[dict[str, Any], Callable[[Any], Any], Any]]:
@@ -142,27 +163,27 @@ def _effects(name: str) -> dict[ApiKey, tuple[dict[str, Any], Callable[[Any], An
             True,
         ),
         K.CREATE_PARTITIONS: (
-            {"topics": [{"name": name, "count": 3, "assignments": None}], "timeout_ms": 9000},
+            {"topics": [{"name": name, "count": 3, "assignments": None}], "timeout_ms": 60_000},
             lambda c: len(c.nodes[2].image().topics.by_name[name].partitions),
             3,
         ),
         K.ALTER_PARTITION_REASSIGNMENTS: (
-            {"topics": [move], "timeout_ms": 9000},
-            lambda c: set(c.nodes[2].image().topics.by_name[name].partitions[0].replicas),
-            {1, 2},
+            {"topics": [move], "timeout_ms": 60_000},
+            lambda c: _replicas_of(c.nodes[2].image().topics.by_name[name].partitions[0]),
+            ({1, 2}, False),
         ),
         K.UPDATE_FEATURES: (
             {
                 "feature_updates": [
                     {"feature": "eligible.leader.replicas.version", "max_version_level": 0, "upgrade_type": 2}
                 ],
-                "timeout_ms": 9000,
+                "timeout_ms": 60_000,
             },
             lambda c: c.nodes[2].image().features.finalized.get("eligible.leader.replicas.version", 0),
             0,
         ),
         K.DELETE_TOPICS: (
-            {"topics": [{"name": name}], "timeout_ms": 9000},
+            {"topics": [{"name": name}], "timeout_ms": 60_000},
             lambda c: name in c.nodes[2].image().topics.by_name,
             False,
         ),
@@ -203,7 +224,7 @@ def test_what_only_the_controller_knows_is_asked_of_it(cluster: InProcess) -> No
     assert cluster.ask(2, K.UNREGISTER_BROKER, broker_id=99).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
     make_topic(cluster, "elected")
     topics = [{"topic": "elected", "partitions": [0]}]
-    elected = cluster.ask(2, K.ELECT_LEADERS, topic_partitions=topics, timeout_ms=9000)
+    elected = cluster.ask(2, K.ELECT_LEADERS, topic_partitions=topics, timeout_ms=60_000)
     assert set(error_codes(elected)) <= {0, ErrorCode.ELECTION_NOT_NEEDED}
 
 
@@ -370,7 +391,7 @@ def test_an_envelope_that_cannot_be_served(
 
 @pytest.mark.requirement("F-26", "F-27", "F-17")
 def test_the_inner_answer_is_one_to_the_client(cluster: InProcess) -> None:
-    request = build(K.CREATE_TOPICS, topics=[topic("from-inside")], timeout_ms=9000)
+    request = build(K.CREATE_TOPICS, topics=[topic("from-inside")], timeout_ms=60_000)
     answer = enveloped(cluster, cluster.active(), client_request(request, 5)[1])
     assert answer.error_code == 0
     assert answer.response_data is not None
@@ -443,17 +464,20 @@ def test_a_client_is_throttled_once(cluster: InProcess) -> None:
     assert set(error_codes(cluster.ask(1, K.ALTER_CLIENT_QUOTAS, entries=[quota]))) <= {0}
     for node in cluster.nodes.values():
         cluster.wait(lambda n=node: bool(n.quotas.quotas.controller_mutation.enabled), True)  # type: ignore[misc]
-    many = build(K.CREATE_TOPICS, topics=[topic("hasty-1", num_partitions=12)], timeout_ms=9000)
-    more = build(K.CREATE_TOPICS, topics=[topic("hasty-2", num_partitions=1)], timeout_ms=9000)
     with cluster.frames(1) as peer:
-        assert peer.call(many, client_id="hasty").topics[0].error_code == 0
-        answer = peer.call(more, client_id="hasty")
+        # The first takes a second's worth more than there is. Who is slower than that may go on, but not for long.
+        for number in count():
+            begun = time.monotonic()
+            many = [topic(f"hasty-{number}", num_partitions=12)]
+            answer = peer.call(build(K.CREATE_TOPICS, topics=many, timeout_ms=60_000), client_id="hasty")
+            if number and answer.topics[0].error_code:
+                break
+            assert answer.topics[0].error_code == 0
         assert answer.topics[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
         assert 0 < answer.throttle_time_ms < 60_000
-        begun = time.monotonic()
-        peer.call(build(K.METADATA), client_id="hasty")
+        again = peer.call(build(K.METADATA), client_id="hasty")
         assert time.monotonic() - begun >= answer.throttle_time_ms / 1000 * 0.9
-        assert time.monotonic() - begun < answer.throttle_time_ms / 1000 + 15
+        assert again.throttle_time_ms == 0
     times = cluster.metric(1, "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=CreateTopics")
     assert float(times["Min"]) >= 0
 
@@ -461,11 +485,11 @@ def test_a_client_is_throttled_once(cluster: InProcess) -> None:
 @pytest.mark.requirement("F-40", "H-06")
 def test_forwarding_is_measured(cluster: InProcess) -> None:
     name = "kafka.server:type=RequestMetrics,name=NumRequestsForwardingToControllerPerSec,clientId="
-    for client_id, count in (("metered-1", 1), ("metered-2", 3)):
+    for client_id, times in (("metered-1", 1), ("metered-2", 3)):
         with cluster.frames(2) as peer:
-            for _ in range(count):
+            for _ in range(times):
                 peer.call(build(K.LIST_PARTITION_REASSIGNMENTS, topics=None), client_id=client_id)
-        assert cluster.metric(2, name + client_id)["Count"] == count
+        assert cluster.metric(2, name + client_id)["Count"] == times
     found = cluster.metric(2, "kafka.server:type=ForwardingManager")
     names = {f"{what}TimeMs.{part}" for what in ("Queue", "Remote") for part in ("p99", "p999")}
     assert set(found) == {"QueueLength", *names}

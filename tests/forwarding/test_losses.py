@@ -19,7 +19,7 @@ from barnabas.wire.errors import ErrorCode
 from tests.server.frames import FramePeer
 from tests.server.requests import build, error_codes
 
-from .in_process import InProcess
+from .in_process import ANSWER_LIMIT_S, InProcess
 from .scripted import request_with_elements
 
 pytestmark = pytest.mark.slow
@@ -36,38 +36,25 @@ def caught(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
 
 
 @pytest.mark.requirement("F-25", "H-07", "F-23", "F-43")
-def test_a_broker_without_rights_and_then_without_controllers(tmp_path: Path, caught: pytest.LogCaptureFixture) -> None:
+def test_a_broker_without_controllers_and_then_without_rights(tmp_path: Path, caught: pytest.LogCaptureFixture) -> None:
     with InProcess(tmp_path, controllers=(101,), brokers=(2,), request__timeout__ms="3000") as cluster:
-        cluster.active()
-        mine: dict[str, Any] = {"principal_filter": "User:broker-2", "resource_name_filter": None, "host_filter": None}
-        any_rule = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-        gone = cluster.ask(101, K.DELETE_ACLS, filters=[{**mine, **any_rule}])
-        assert [len(f.matching_acls) for f in gone.filter_results] == [1]
 
-        def ask(row: Any, version: int) -> tuple[float, Any]:
-            begun = time.monotonic()
+        def ask(row: Any, version: int) -> Any:
             request = request_with_elements(row, version)
             for resource in getattr(request, "resources", ()):
                 resource.resource_type = 2  # a topic: what the broker does itself has nothing to do with controllers
             with cluster.frames(2) as peer:
-                answer = peer.call(request, version)
-            return time.monotonic() - begun, answer
+                return peer.call(request, version)
 
         def ask_all(expected: ErrorCode) -> None:
             asked = [(row, version) for row in FORWARDED for version in {row.min_version, row.max_version}]
             with ThreadPoolExecutor(len(asked)) as threads:
                 answers = list(threads.map(lambda one: ask(*one), asked))
-            for (row, version), (took_s, answer) in zip(asked, answers, strict=True):
+            for (row, version), answer in zip(asked, answers, strict=True):
                 assert set(error_codes(answer)) <= {expected, ErrorCode.NONE}, (row.name, version)
                 assert expected in set(error_codes(answer)), (row.name, version)
-                assert took_s < 60, (row.name, version)
 
-        ask_all(ErrorCode.UNKNOWN_SERVER_ERROR)
-        said = [r for r in caught.records if r.levelno == logging.WARNING and "Envelope" in r.getMessage()]
-        assert {vars(r)["error"] for r in said} == {"CLUSTER_AUTHORIZATION_FAILED"}
-        assert all("CLUSTER_ACTION" in vars(r)["remedy"] and vars(r)["client_id"] == "frames" for r in said)
-        assert len(said) <= 2 * len(FORWARDED)
-
+        cluster.active()
         cluster.stop_node(101)
         ask_all(ErrorCode.REQUEST_TIMED_OUT)
         resource = {"resource_type": 4, "resource_name": "2", "configuration_keys": None}
@@ -86,6 +73,21 @@ def test_a_broker_without_rights_and_then_without_controllers(tmp_path: Path, ca
         ):
             assert set(error_codes(answer)) <= {0}
 
+        cluster.start_node(101)
+        cluster.stop_node(2)
+        cluster.start_node(2, request__timeout__ms="90000")  # what is refused is to be refused before its time is up
+        cluster.active()
+        mine: dict[str, Any] = {"principal_filter": "User:broker-2", "resource_name_filter": None, "host_filter": None}
+        any_rule = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+        gone = cluster.ask(101, K.DELETE_ACLS, filters=[{**mine, **any_rule}])
+        assert [len(f.matching_acls) for f in gone.filter_results] == [1]
+        caught.clear()
+        ask_all(ErrorCode.UNKNOWN_SERVER_ERROR)
+        said = [r for r in caught.records if r.levelno == logging.WARNING and "Envelope" in r.getMessage()]
+        assert {vars(r)["error"] for r in said} == {"CLUSTER_AUTHORIZATION_FAILED"}
+        assert all("CLUSTER_ACTION" in vars(r)["remedy"] and vars(r)["client_id"] == "frames" for r in said)
+        assert len(said) <= 2 * len(FORWARDED)
+
 
 class Admin(threading.Thread):
     """Creates topics and changes their configs through one broker, one after the other, without ever trying again."""
@@ -103,7 +105,7 @@ class Admin(threading.Thread):
         """Go on until `end`."""
         try:
             with FramePeer(self._port) as peer:
-                peer.socket.settimeout(90)
+                peer.socket.settimeout(ANSWER_LIMIT_S)
                 if self._user is not None:
                     peer.login(self._user)
                 number = 0
@@ -115,7 +117,9 @@ class Admin(threading.Thread):
 
     def _one(self, peer: FramePeer, name: str, value: str) -> None:
         topic = {"name": name, "num_partitions": 1, "replication_factor": 1}
-        made = peer.call(build(K.CREATE_TOPICS, topics=[topic, {**topic, "name": name + "-b"}], timeout_ms=30_000))
+        made = peer.call(
+            build(K.CREATE_TOPICS, topics=[topic, {**topic, "name": name + "-b"}], timeout_ms=ANSWER_LIMIT_S * 1000)
+        )
         change = {"name": "retention.ms", "value": value, "config_operation": 0}
         resource = {"resource_type": 2, "resource_name": name, "configs": [change]}
         changed = peer.call(build(K.INCREMENTAL_ALTER_CONFIGS, resources=[resource]))
@@ -173,25 +177,34 @@ def _check_kept(cluster: InProcess, node_id: int, done: dict[str, str]) -> None:
 @pytest.mark.cluster
 @pytest.mark.requirement("F-24", "F-04", "F-05", "H-01", "H-05", "H-09")
 def test_killed_and_paused_controllers_and_cut_answers(tmp_path: Path) -> None:
-    with ProcessCluster(tmp_path, controllers=3, brokers=1, plaintext=True, proxied=True) as cluster:
+    patient = {"request.timeout.ms": str(ANSWER_LIMIT_S * 1000)}
+    with ProcessCluster(
+        tmp_path, controllers=3, brokers=1, plaintext=True, proxied=True, properties=patient
+    ) as cluster:
         port = int(cluster.node(1).bootstrap.rpartition(":")[2])
         quorum = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
 
         def active() -> int:
             with FramePeer(port) as peer:
-                peer.socket.settimeout(60)
+                peer.socket.settimeout(ANSWER_LIMIT_S)
                 found: int = peer.call(build(K.DESCRIBE_QUORUM, **quorum)).topics[0].partitions[0].leader_id
             return found
 
         topic = {"num_partitions": 1, "replication_factor": 1}
         cuts = [cluster.network.cut(1, node.node_id, api_key=K.ENVELOPE) for node in cluster.controllers]
         with FramePeer(port) as peer:
-            peer.socket.settimeout(60)
+            peer.socket.settimeout(ANSWER_LIMIT_S)
             for number in range(2):
-                made = peer.call(build(K.CREATE_TOPICS, topics=[{"name": f"cut-{number}", **topic}], timeout_ms=30_000))
+                made = peer.call(
+                    build(
+                        K.CREATE_TOPICS, topics=[{"name": f"cut-{number}", **topic}], timeout_ms=ANSWER_LIMIT_S * 1000
+                    )
+                )
                 assert [t.error_code for t in made.topics] == [0]
             assert any(cut.done for cut in cuts)
-            again = peer.call(build(K.CREATE_TOPICS, topics=[{"name": "cut-0", **topic}], timeout_ms=30_000))
+            again = peer.call(
+                build(K.CREATE_TOPICS, topics=[{"name": "cut-0", **topic}], timeout_ms=ANSWER_LIMIT_S * 1000)
+            )
             assert [t.error_code for t in again.topics] == [ErrorCode.TOPIC_ALREADY_EXISTS]
         admin = Admin(port, None)
         admin.start()
@@ -203,6 +216,10 @@ def test_killed_and_paused_controllers_and_cut_answers(tmp_path: Path) -> None:
             node.restart() if way == "kill" else node.resume()
         admin.reach(len(admin.done) + 2)
         admin.end()
-        with FramePeer(port) as peer:
-            names = {t.name for t in peer.call(build(K.METADATA, topics=None)).topics}
-        assert {*admin.done, *(name + "-b" for name in admin.done)} <= names
+        made = {*admin.done, *(name + "-b" for name in admin.done)}
+
+        def unknown() -> set[str]:
+            with FramePeer(port) as peer:
+                return made - {t.name for t in peer.call(build(K.METADATA, topics=None)).topics}
+
+        cluster.wait_for(unknown, lambda names: not names, "the broker knows of all topics")

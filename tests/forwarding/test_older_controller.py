@@ -64,7 +64,7 @@ class Cluster(ProcessCluster):
 def stay() -> Any:
     """Ask for a partition to stay where it is."""
     partition = {"partition_index": 0, "replicas": [1]}
-    return build(K.ALTER_PARTITION_REASSIGNMENTS, topics=[{"name": "t", "partitions": [partition]}], timeout_ms=9000)
+    return build(K.ALTER_PARTITION_REASSIGNMENTS, topics=[{"name": "t", "partitions": [partition]}], timeout_ms=60_000)
 
 
 def codes(answer: Any) -> list[int]:

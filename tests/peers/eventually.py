@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 async def eventually(ask: Callable[[], Awaitable[object]], wanted: object, timeout_s: float = TIMEOUT_S) -> None:

@@ -15,9 +15,9 @@ from barnabas.testing.local import LocalCluster, LocalNode
 from tests.storage.logs import read_all
 
 SETTINGS = {
-    "replica.lag.time.max.ms": "4000",
+    "replica.lag.time.max.ms": "30000",
     "replica.fetch.backoff.ms": "200",
-    "broker.session.timeout.ms": "6000",
+    "broker.session.timeout.ms": "30000",
     "broker.heartbeat.interval.ms": "500",
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "auto.leader.rebalance.enable": "false",

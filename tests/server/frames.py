@@ -19,7 +19,7 @@ from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.wire.primitives import Records
 
-LIMIT_S = 20
+LIMIT_S = 60
 OPEN, LOGIN = "OPEN", "LOGIN"
 """Listeners of `several_listeners`: PLAINTEXT for anybody, and SASL_PLAINTEXT with PLAIN for alice and root."""
 

@@ -19,7 +19,7 @@ from .frames import LOGIN, OPEN, FramePeer, port_of, several_listeners
 from .requests import build
 
 REFUSED = KafkaError.TOPIC_AUTHORIZATION_FAILED
-PARTITION_LIMIT_S = 15
+PARTITION_LIMIT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def cluster(shared: Cluster) -> Iterator[Cluster]:
 def write(user: User, topic: str) -> int:
     """Produce one record; gives the error's code, 0 when it was taken."""
     codes: list[int] = []
-    producer = Producer({**user.librdkafka, "message.timeout.ms": "15000"})
+    producer = Producer({**user.librdkafka, "message.timeout.ms": PARTITION_LIMIT_S * 1000})
     producer.produce(topic, b"x", on_delivery=lambda error, _: codes.append(error.code() if error else 0))
     producer.flush(PARTITION_LIMIT_S)
     return codes[0]

@@ -22,7 +22,8 @@ from tests.clients.nodes import ServedNode, until
 
 ROUNDS = 20
 PARTITIONS = 4
-TIMEOUT_S = 20
+TIMEOUT_S = 60
+LEAST_BETWEEN_KILLS = 10
 MOST_UNDER_WAY = 200
 
 
@@ -75,8 +76,8 @@ class Load:
                 ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, principal, "*", AclOperation.READ,
                 AclPermissionType.ALLOW,
             )  # fmt: skip
-            made = self._admin.create_topics([NewTopic(topic, 1)], request_timeout=1)
-            ruled = self._admin.create_acls([rule], request_timeout=1)
+            made = self._admin.create_topics([NewTopic(topic, 1)], request_timeout=TIMEOUT_S)
+            ruled = self._admin.create_acls([rule], request_timeout=TIMEOUT_S)
             if made[topic].exception() is None:
                 self.topics.add(topic)
             if ruled[rule].exception() is None:
@@ -92,8 +93,9 @@ def test_nothing_acknowledged_is_lost_when_the_node_is_killed(tmp_path: Path) ->
         load = Load(node.librdkafka())
         load.start()
         try:
+            until(lambda: bool(load.topics and load.rules), bool)
             for _ in range(ROUNDS):
-                until(load.count, partial(lt, load.count()))
+                until(load.count, partial(lt, load.count() + LEAST_BETWEEN_KILLS))
                 threading.Event().wait(rng.uniform(0.05, 0.5))
                 os.kill(node.pid, signal.SIGKILL)
                 node.reap()
@@ -117,7 +119,7 @@ def test_nothing_acknowledged_is_lost_when_the_node_is_killed(tmp_path: Path) ->
         )
         kept = {rule.principal for rule in admin.describe_acls(everybody, request_timeout=TIMEOUT_S).result()}
         assert load.rules <= kept
-        assert len(load.acknowledged) > ROUNDS * 10
+        assert len(load.acknowledged) > ROUNDS * LEAST_BETWEEN_KILLS
         assert load.topics
         assert load.rules
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -148,8 +148,13 @@ def test_each_partition_and_its_log_are_shown(cluster: Cluster, root: FramePeer)
     assert bean(cluster, "kafka.log:type=Log,name=LogEndOffset,topic=__cluster_metadata,partition=0")["Value"] > 0
 
 
+def everybody_has_left(listener: Mapping[str, Any]) -> bool:
+    """Say whether all connections are closed, by what was counted of a listener."""
+    return bool(listener["connection-close-total"] == listener["connection-creation-total"])
+
+
 def test_logins_connections_and_bytes_of_a_listener_are_counted(cluster: Cluster) -> None:
-    before = bean(cluster, LISTENER)
+    before = until(lambda: bean(cluster, LISTENER), everybody_has_left)
     with FramePeer(port_of(cluster, LOGIN)) as peer:
         peer.login("root")
         metadata = peer.call(build(ApiKey.METADATA, topics=[]), 9)
@@ -164,10 +169,7 @@ def test_logins_connections_and_bytes_of_a_listener_are_counted(cluster: Cluster
     with FramePeer(port_of(cluster, LOGIN)) as stranger:
         assert stranger.login("root", "guess").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
         assert stranger.closed()
-    after = until(
-        lambda: bean(cluster, LISTENER),
-        lambda found: found["connection-close-total"] == found["connection-creation-total"],
-    )
+    after = until(lambda: bean(cluster, LISTENER), everybody_has_left)
     for name, more in (
         ("connection-creation", 2),
         ("connection-close", 2),
@@ -231,17 +233,14 @@ def test_the_cleaner_says_what_it_has_done_and_has_to_do(cluster: Cluster, root:
     for _ in range(4):
         assert produce(root, "compacted", batch(1_000, b"key")) == 0
 
-    async def roll(_: object) -> None:
+    async def roll_and_clean(_: object) -> None:
         found = cluster.node.log_dirs.get(Tp("compacted", 0))
         assert found is not None
         found.roll()
-
-    async def clean(_: object) -> None:
         assert len(cluster.node.log_dirs.clean_pass()) == 1
 
     manager, cleaner = "kafka.log:type=LogCleanerManager,name=", "kafka.log:type=LogCleaner,name="
-    cluster.run(roll)
-    cluster.run(clean)
+    cluster.run(roll_and_clean)
     assert bean(cluster, manager + "max-dirty-percent") == {"Value": 0}
     assert bean(cluster, manager + "time-since-last-run-ms")["Value"] >= 0
     assert bean(cluster, cleaner + "cleaner-recopy-percent") == {"Value": 25}

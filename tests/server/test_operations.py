@@ -24,7 +24,7 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.record_batch import Record, encode_batch
 from tests.clients.nodes import until
 
-from .frames import LOGIN, FramePeer, port_of, several_listeners
+from .frames import LIMIT_S, LOGIN, FramePeer, port_of, several_listeners
 from .requests import build
 
 BROKER, LOGGER, CLIENT = 4, 8, "frames"
@@ -169,11 +169,13 @@ def test_a_keystore_that_is_none_leaves_the_old_one(cluster: Cluster, root: Fram
 def test_a_producer_past_its_quota_is_told_and_kept_waiting(cluster: Cluster, root: FramePeer) -> None:
     cluster.create_topic("a")
     quota(root, "client-id", CLIENT, "producer_byte_rate", 100_000)
-    waits = [root.call(produced("a", 200_000), 9).throttle_time_ms for _ in range(8)]
+    waits = [root.call(produced("a", 200_000), 9).throttle_time_ms for _ in range(7)]
+    begun = time.monotonic()
+    waits.append(root.call(produced("a", 200_000), 9).throttle_time_ms)
     assert waits[0] == 0
     assert waits[-1] > 100
-    root.send(build(ApiKey.METADATA, topics=[]), 9)
-    assert root.silent(min(waits[-1], 300) / 1000 / 2), "nothing more is read from it for that long"
+    root.call(build(ApiKey.METADATA, topics=[]), 9)
+    assert time.monotonic() - begun > waits[-1] / 1000 * 0.9, "nothing more is read from it for that long"
 
 
 @pytest.mark.slow
@@ -201,15 +203,16 @@ def test_real_clients_see_that_they_are_throttled(cluster: Cluster, root: FrameP
     until(lambda: producer.poll(0.05) or seen, bool)
     assert max(seen) > 0
     quota(root, "user", "alice", "producer_byte_rate", 1e12)
-    producer.flush(20)
+    assert producer.flush(LIMIT_S) == 0
 
 
 @pytest.mark.slow
 def test_waiting_is_no_work_and_costs_no_request_quota(cluster: Cluster, root: FramePeer) -> None:
     cluster.create_topic("a")
-    quota(root, "client-id", CLIENT, "request_percentage", 5)
+    # Of the ten seconds looked at, the fetches wait for three; a machine that stands still works all the while.
+    quota(root, "client-id", CLIENT, "request_percentage", 25)
     for _ in range(3):
-        assert root.call(fetched("a", wait_ms=400), 12).throttle_time_ms == 0
+        assert root.call(fetched("a", wait_ms=1_000), 12).throttle_time_ms == 0
 
 
 @pytest.mark.slow
@@ -246,7 +249,7 @@ def test_measurements_are_served_over_http(cluster: Cluster, root: FramePeer) ->
     cluster.create_topic("measured")
     root.call(produced("measured", 1_000), 9)
     assert cluster.node.metrics_server is not None
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.node.metrics_server.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.node.metrics_server.port, timeout=LIMIT_S)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
     assert 'topic="measured"' in text
@@ -271,10 +274,10 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
             assert alter(root, BROKER, "", log__retention__ms="5000") == (0, None)
         producer = Producer(alice.librdkafka)
         producer.produce("a", b"kept", partition=1)
-        assert producer.flush(20) == 0
+        assert producer.flush(LIMIT_S) == 0
         consumer = Consumer({**alice.librdkafka, "group.id": "g", "enable.auto.commit": False})
         consumer.assign([TopicPartition("a", 1, 0)])
-        message = consumer.poll(20)
+        message = consumer.poll(LIMIT_S)
         assert message is not None
         consumer.commit(message=message, asynchronous=False)
         consumer.close()
@@ -288,9 +291,9 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
         for part in ("configs", "acls", "scram", "client_quotas", "features"):
             assert getattr(after, part) == getattr(before, part), part
         consumer = Consumer({**alice.librdkafka, "group.id": "g"})
-        assert consumer.committed([TopicPartition("a", 1)], timeout=20)[0].offset == 1
+        assert consumer.committed([TopicPartition("a", 1)], timeout=LIMIT_S)[0].offset == 1
         consumer.assign([TopicPartition("a", 1, 0)])
-        again = consumer.poll(20)
+        again = consumer.poll(LIMIT_S)
         assert again is not None
         assert again.value() == b"kept"
         consumer.close()

@@ -18,7 +18,7 @@ from barnabas.testing.nodes import NodesCluster, Shape
 from barnabas.testing.shape import NodePlan
 
 START_SECONDS: Final = 180.0
-STOP_SECONDS: Final = 60.0
+STOP_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.01
 _LOG_LINES: Final = 40
 

@@ -17,8 +17,6 @@ PARTITIONS, RECORDS = 4, 80
 QUICK_GROUPS = {
     "group.consumer.heartbeat.interval.ms": "200",
     "group.consumer.min.heartbeat.interval.ms": "100",
-    "group.consumer.session.timeout.ms": "6000",
-    "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.assignment.interval.ms": "0",
 }
 
@@ -96,7 +94,8 @@ async def test_a_pattern_takes_in_the_topics_that_match_and_that_one_may_describ
     one = consumer(cluster, **bob.librdkafka)
     one.subscribe(["^shared.*"])
     try:
-        await polled([one], lambda: len(one.assignment()) > 0)
+        # At first it may have what it subscribed to before, or nothing yet.
+        await polled([one], lambda: {p.topic for p in one.assignment()} not in ({"shared"}, set()))
         assert {p.topic for p in one.assignment()} == {"shared", "shared-too"}
     finally:
         one.close()

@@ -168,7 +168,7 @@ async def refusal(awaitable: object) -> ErrorCode:
 async def appended(log: WatchedLog) -> None:
     """Wait for the next batch."""
     log.appended.clear()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await log.appended.wait()
 
 

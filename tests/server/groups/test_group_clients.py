@@ -38,7 +38,6 @@ def consumer(cluster: Cluster, strategy: str, **settings: Any) -> Consumer:
             "enable.auto.commit": False,
             "partition.assignment.strategy": strategy,
             "heartbeat.interval.ms": 100,
-            "session.timeout.ms": 6_000,
             **settings,
         }
     )

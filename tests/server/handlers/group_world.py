@@ -169,6 +169,6 @@ async def world(config: GroupConfig | None = None, **topics: int) -> AsyncIterat
         open_log=lambda tp: log,
     )
     await groups.elected(0)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         yield World(GroupNode(groups, {OFFSETS_TOPIC: 1, **topics}))
     await groups.close()

@@ -98,7 +98,7 @@ def by_hand(*replicas: tuple[int, list[int]]) -> list[CreatableReplicaAssignment
 
 
 def creates(*topics: CreatableTopic, dry: bool = True) -> CreateTopicsRequest:
-    return CreateTopicsRequest(topics=list(topics), validate_only=dry, timeout_ms=5_000)
+    return CreateTopicsRequest(topics=list(topics), validate_only=dry, timeout_ms=60_000)
 
 
 def incremental(kind: int, name: str, *ops: tuple[str, int, str | None], dry: bool = True) -> Any:
@@ -146,7 +146,7 @@ def put(name: str = "diff", mechanism: int = 1, iterations: int = 4096) -> Scram
 def grows(count: int, replicas: list[list[int]] | None = None, name: str = T) -> CreatePartitionsRequest:
     given = None if replicas is None else [CreatePartitionsAssignment(broker_ids=ids) for ids in replicas]
     wanted = CreatePartitionsTopic(name=name, count=count, assignments=given)
-    return CreatePartitionsRequest(topics=[wanted], timeout_ms=5_000, validate_only=True)
+    return CreatePartitionsRequest(topics=[wanted], timeout_ms=60_000, validate_only=True)
 
 
 def moves(replicas: list[int] | None, name: str = T) -> AlterPartitionReassignmentsRequest:
@@ -186,7 +186,7 @@ ALWAYS = [
     creates(topic(T + "-new", assignments=by_hand((0, [1, 1])))),
     creates(topic(T + "-new", assignments=by_hand((0, [77])))),
     creates(topic(T + "-new", assignments=by_hand((0, [])))),
-    DeleteTopicsRequest(topic_names=[T + "-none", T + "-twice", T + "-twice"], timeout_ms=1_000),
+    DeleteTopicsRequest(topic_names=[T + "-none", T + "-twice", T + "-twice"], timeout_ms=60_000),
     DeleteTopicsRequest(
         topics=[
             DeleteTopicState(name=T + "-none"),
@@ -194,7 +194,7 @@ ALWAYS = [
             DeleteTopicState(topic_id=a_uuid(2), name=T),
             DeleteTopicState(),
         ],
-        timeout_ms=1_000,
+        timeout_ms=60_000,
     ),
     grows(2),
     grows(1),
@@ -260,9 +260,11 @@ ALWAYS = [
             )
         ]
     ),
-    ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=T, partitions=[0, 9])], timeout_ms=1_000),
-    ElectLeadersRequest(election_type=1, topic_partitions=[TopicPartitions(topic=T, partitions=[0])], timeout_ms=1_000),
-    ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=T + "-none", partitions=[0])], timeout_ms=1_000),
+    ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=T, partitions=[0, 9])], timeout_ms=60_000),
+    ElectLeadersRequest(
+        election_type=1, topic_partitions=[TopicPartitions(topic=T, partitions=[0])], timeout_ms=60_000
+    ),
+    ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=T + "-none", partitions=[0])], timeout_ms=60_000),
     feature("nonsense", 1),
     feature("metadata.version", 99),
     feature("metadata.version", 29),
@@ -295,7 +297,7 @@ BETTER = [
 
 
 async def ask(channel: Channel, request: Any, version: int) -> Any:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return told(await channel.call(request, version=version))
 
 

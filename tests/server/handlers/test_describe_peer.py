@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.testing.cluster import Cluster
+from tests.clients.nodes import until
 from tests.peers.kafka import RealKafka
 from tests.peers.tools import (
     ACL_COMMAND,
@@ -51,8 +52,9 @@ def theirs(real_kafka: RealKafka) -> list[str]:
 
 
 def describe(tools: ToolRunner, at: list[str], kind: str, name: str) -> dict[str, Described]:
-    result = tools.run(CONFIG_COMMAND, *at, "--describe", "--all", "--entity-type", kind, "--entity-name", name)
-    assert result.code == 0, result.stderr
+    args = (*at, "--describe", "--all", "--entity-type", kind, "--entity-name", name)
+    # A broker learns of a topic a moment after the controller has made it.
+    result = until(lambda: tools.run(CONFIG_COMMAND, *args), lambda result: result.code == 0)
     found = [m for line in result.stdout.splitlines() if (m := _LINE.fullmatch(line))]
     assert found, result.stdout
     return {m["name"]: Described(m["value"], m["sensitive"] == "true", m["synonyms"]) for m in found}

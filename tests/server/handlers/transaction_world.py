@@ -239,6 +239,6 @@ async def world(acls: list[AclBinding] | None = None) -> AsyncIterator[World]:
     """Give a world whose group coordinator serves."""
     made = World(acls)
     await made.groups.elected(0)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         yield made
     await made.groups.close()

@@ -24,7 +24,9 @@ WAIT_S = 60
 LOG = Path("__cluster_metadata-0") / "00000000000000000000.log"
 QUICK = {
     "metadata.max.idle.interval.ms": "0",
+    "controller.quorum.fetch.timeout.ms": "10000",
 }
+"""Nothing is written that tests do not write; and a leader stays one while the machine stands still."""
 
 
 @dataclass

@@ -61,7 +61,8 @@ async def test_a_follower_that_was_away_too_long_catches_up_by_a_snapshot(tmp_pa
 
 
 async def test_voters_join_by_themselves_and_leave_when_they_are_told_to(tmp_path: Path) -> None:
-    joining = {"controller.quorum.auto.join.enable": "true"}
+    # Who wants to join asks as often as it would look for another leader.
+    joining = {"controller.quorum.auto.join.enable": "true", "controller.quorum.fetch.timeout.ms": "2000"}
     quorum = Quorum(tmp_path, voters=(1,), others=(2, 3), own={2: joining, 3: joining})
     async with running(quorum):
         first = quorum.nodes[1]

@@ -75,6 +75,7 @@ async def test_controllers_and_a_broker_work_together_whoever_leads(tmp_path: Pa
         "listeners": f"CLIENTS://localhost:{port}",
         "inter.broker.listener.name": "CLIENTS",
         "broker.heartbeat.interval.ms": "200",
+        "broker.session.timeout.ms": "60000",
     }
     settings = way(tmp_path, DevCa.create())
     quorum = Quorum(tmp_path, others=(BROKER,), settings=settings, own={BROKER: role})

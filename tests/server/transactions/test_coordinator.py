@@ -29,7 +29,7 @@ from tests.peers.eventually import eventually
 
 E = ErrorCode
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
-WAIT_S = 30.0
+WAIT_S = 60.0
 MARKERS = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager"
 
 

@@ -16,7 +16,7 @@ from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest, Wri
 from tests.core.transactions.test_marking import answer, asked_of
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 class World:

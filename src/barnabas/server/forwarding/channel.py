@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 PART_OF_TIMEOUT: Final = 0.9
 """Of request.timeout.ms: a client whose own limit is Kafka's default should still hear the answer."""
 PROOF_S: Final = 2.0
-"""How long the metadata may take to show that a request that was sent twice did its work the first time."""
+"""How long the metadata may take to show that a request that was sent twice did its work the first time, even when the
+time of the request is up."""
 
 
 class ForwardingChannel:
@@ -153,7 +154,7 @@ class ForwardingChannel:
         """Give success where an earlier attempt did the work whose answer was lost (see core.forwarding.resent)."""
         first = _TopicsOf(errand.first_seen or self._node.image())
         loop = asyncio.get_running_loop()
-        until = loop.time() + PROOF_S
+        until = max(loop.time() + PROOF_S, errand.deadline or 0)
         judged = judge(request, response, first, _TopicsOf(self._node.image()))
         while judged.open and loop.time() < until:
             try:

@@ -84,7 +84,7 @@ class ErrandRunner:
         """Give the active controller's answer; ApiError when there is none in time, or no way to get one."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        deadline = None if budget_s is None else begun + budget_s
+        errand.deadline = deadline = None if budget_s is None else begun + budget_s
         pause_s = FIRST_PAUSE_S
         self._metrics.queue_length += (waiting := not isinstance(errand, OwnErrand))
         try:

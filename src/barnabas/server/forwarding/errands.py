@@ -36,6 +36,8 @@ class Errand(ABC):
         self.times_sent = 0
         self.first_seen: MetadataImage | None = None
         """The metadata as this node knew it just before the first attempt."""
+        self.deadline: float | None = None
+        """When its time is up, by the loop's clock; None while that is not known, or never."""
 
     @abstractmethod
     async def here(self, local: LocalChannel) -> Any:
