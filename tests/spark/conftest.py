@@ -49,7 +49,7 @@ class Topics:
         producer = Producer(self._client | {"linger.ms": 5} | {k.replace("_", "."): v for k, v in config.items()})
         for partition, key, value, headers in rows:
             producer.produce(topic, value, key, partition, headers=list(headers))
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     def numbers(self, topic: str, numbers: Sequence[int], partitions: int) -> None:
         """Write each number as a value, over all partitions in turn."""

@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from barnabas.testing.users import User
 from tests.peers.kafka import RealKafka
 
-PATIENCE_S: Final = 30
+PATIENCE_S: Final = 120
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Sink:
         producer = Producer(dict(self.librdkafka))
         for number in range(count):
             producer.produce(topic, b"%d" % number, partition=number % partitions)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
     def seen(self, topic: str, partitions: int, *, committed: bool = True) -> Counter[int]:
         """Give how often each number is there, for readers of what is committed or of everything."""
@@ -67,8 +67,8 @@ class Sink:
         ended: set[int] = set()
         try:
             while len(ended) < partitions:
-                message = consumer.poll(30)
-                assert message is not None, "nothing came for 30 s"
+                message = consumer.poll(PATIENCE_S)
+                assert message is not None, f"nothing came for {PATIENCE_S} s"
                 error = message.error()
                 if error is None:
                     found[int(message.value() or b"")] += 1
