@@ -48,6 +48,7 @@ class Sink:
         name = f"once-{uuid.uuid4().hex[:8]}"
         admin = AdminClient(dict(self.librdkafka))  # by a name: its answers do not outlive it
         admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+        wait_known(admin, name, partitions)
         return name
 
     def numbers(self, topic: str, count: int, partitions: int) -> None:
@@ -84,6 +85,13 @@ class Sink:
         deadline = time.monotonic() + PATIENCE_S
         while (found := self.seen(topic, partitions)) != wanted:
             assert time.monotonic() < deadline, f"missing: {wanted - found}, too much: {found - wanted}"
+
+
+def wait_known(admin: AdminClient, topic: str, partitions: int) -> None:
+    """Wait until the broker knows of a topic's partitions: the controller answers a moment before that."""
+    deadline = time.monotonic() + PATIENCE_S
+    while len(admin.list_topics(topic, PATIENCE_S).topics[topic].partitions) != partitions:
+        assert time.monotonic() < deadline, f"{topic} is not known after {PATIENCE_S} s"
 
 
 def once(count: int, start: int = 0) -> Counter[int]:
