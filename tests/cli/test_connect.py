@@ -170,7 +170,11 @@ def spark_environment(pid: int, ui: str) -> str:
 def descendants(pid: int) -> Iterator[Path]:
     """Give the folders in /proc of the processes that a process has started, and of those that they have."""
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, children.read_text().split()):
+        try:
+            found = children.read_text()
+        except OSError:
+            continue  # threads come and go
+        for child in map(int, found.split()):
             yield Path(f"/proc/{child}")
             yield from descendants(child)
 

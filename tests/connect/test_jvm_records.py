@@ -44,8 +44,8 @@ from tests.peers.connect import FILE_SOURCE, JvmWorker
 from tests.peers.kafka import RealKafka
 from tests.peers.maven import CONNECT_LINES
 
-pytestmark = pytest.mark.peer
-PATIENCE_SECONDS = 60.0
+pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
+PATIENCE_SECONDS = 120.0
 
 
 class Topics:
@@ -130,7 +130,7 @@ async def test_what_a_real_worker_writes_is_what_ours_would_write(
             level = {"level": "DEBUG"}
             await asyncio.to_thread(worker.ask, "/admin/loggers/a.b?scope=cluster", "PUT", level)
             await topics.until(lambda: LoggerLevelSet("a.b", "DEBUG") in topics.events)
-            await topics.until(lambda: len(topics.statuses.tasks("x-1")) == 1)
+            await topics.until(lambda: len(topics.statuses.tasks("x-1")) == len(topics.statuses.topics("x-1")) == 1)
             _compare(topics, wanted | settings, source, f"127.0.0.1:{worker.port}")
     finally:
         await asyncio.to_thread(worker.stop)

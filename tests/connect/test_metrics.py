@@ -125,7 +125,7 @@ async def test_they_are_served_where_the_worker_is_told_to(bootstrap: str, group
 
 
 def _read(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=20) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return str(answer.read().decode())
 
 

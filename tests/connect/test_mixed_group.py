@@ -16,8 +16,9 @@ from barnabas.connect.worker import Worker
 from barnabas.core.connect.subprotocol import Subprotocol
 from tests.connect.workers import running, source, states, status, until, worker_properties
 from tests.peers.connect import JvmWorker
+from tests.peers.eventually import eventually
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
 
 
 @asynccontextmanager
@@ -53,7 +54,11 @@ async def test_both_lead_each_other_and_sign(brokers: str, group: str, tmp_path:
                 await put(jvm, f"c{n}", source(file, f"{group}-{n}"))
             # What of it is ours had its tasks written by the JVM, on our signed request.
             await until(lambda: shared(ours, jvm, 4))
-            assert (await asyncio.to_thread(jvm.ask, "/connectors/c0/status")).json == as_json(ours, "c0")
+
+            async def as_the_jvm_has_it() -> object:
+                return (await asyncio.to_thread(jvm.ask, "/connectors/c0/status")).json
+
+            await eventually(as_the_jvm_has_it, as_json(ours, "c0"))  # which reads the status topic by itself
             await live_as_the_jvm_says(ours, jvm)
         async with running(properties) as ours:
             await asyncio.to_thread(jvm.stop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -23,7 +24,17 @@ from tests.connect.clock import SetClock
 from tests.connect.plain_runtime import FILE_SOURCE, PlainPlugins, PlainRuntime
 from tests.connect.test_group import settled, tasks_here
 from tests.connect.worker_process import worker_process
-from tests.connect.workers import read_lines, running, source, states, status, until, worker_properties
+from tests.connect.workers import (
+    PATIENCE_SECONDS,
+    read_lines,
+    running,
+    source,
+    states,
+    status,
+    until,
+    worker_properties,
+)
+from tests.peers.eventually import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -47,13 +58,19 @@ async def test_the_tasks_of_a_worker_that_dies_go_on_elsewhere(
 ) -> None:
     """The one that dies leads. Frozen, it comes back as a zombie and gives up what others have by then."""
     files, topic = some_files(tmp_path, 4), f"{group}-d"
-    properties = worker_properties(bootstrap, group, session_timeout_ms="1500")
-    async with worker_process(tmp_path, properties) as leader, running(properties) as worker:
+    properties = worker_properties(bootstrap, group)
+    doomed = properties | {"session.timeout.ms": "6000"}
+    async with worker_process(tmp_path, doomed) as leader, running(properties) as worker:
         assert not worker.engine.member.leads
         key = worker.engine.configs.state.session_key
         await worker.engine.configs.put_connector_config("lines", split(files, topic))
         await until(lambda: states(worker, "lines") == ["RUNNING"] * 5 and len(tasks_here(worker)) == 2)
         assert sorted(await read_lines(bootstrap, topic, 4)) == [f"{n}.txt 1" for n in range(4)]
+
+        async def kept() -> int:
+            return len(await worker.herder.connector_offsets("lines"))
+
+        await eventually(kept, 4)  # what is sent is kept a moment after it can be read
         leader.send_signal(how)
         for file in files:
             with file.open("a") as out:
@@ -83,9 +100,7 @@ async def test_a_broker_that_is_away_for_a_while_is_waited_for(
     files, topic = some_files(tmp_path, 2), f"{group}-d"
     with LocalCluster(tmp_path_factory.mktemp("away"), combined=1, plaintext=True) as cluster:
         (node,) = list(cluster)
-        properties = worker_properties(
-            node.bootstrap, group, session_timeout_ms="1000", request_timeout_ms="1000", default_api_timeout_ms="1000"
-        )
+        properties = worker_properties(node.bootstrap, group, session_timeout_ms="6000")
         async with running(properties) as worker:
             await worker.herder.put_connector_config("lines", split(files, topic), allow_replace=False)
             await until(lambda: states(worker, "lines") == ["RUNNING"] * 3)
@@ -100,10 +115,11 @@ async def test_a_broker_that_is_away_for_a_while_is_waited_for(
 async def test_who_asks_during_a_rebalance_is_told_which_and_since_when(
     bootstrap: str, group: str, tmp_path: Path
 ) -> None:
-    """A frozen member keeps the others waiting until its session is over."""
-    properties = worker_properties(bootstrap, group, session_timeout_ms="3000", worker_sync_timeout_ms="200")
+    """A frozen member keeps the others waiting."""
+    properties = worker_properties(bootstrap, group)
+    hasty = properties | {"worker.sync.timeout.ms": "200"}
     clock = SetClock()
-    async with running(properties, clock=clock) as worker, worker_process(tmp_path, properties) as frozen:
+    async with running(hasty, clock=clock) as worker, worker_process(tmp_path, properties) as frozen:
         await until(lambda: settled(worker))
         before_ms = clock.now_ms()
         frozen.send_signal(signal.SIGSTOP)
@@ -118,10 +134,21 @@ async def test_who_asks_during_a_rebalance_is_told_which_and_since_when(
         health = worker.herder.health()
         assert (health.ready, health.healthy) == (True, False)
         assert "the test wants so" in health.stage
-        await until(lambda: settled(worker))
+        frozen.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while isinstance(again := await answer(worker.herder.delete_connector("x")), RebalanceNeededError):
+                pass
+        assert isinstance(again, NotFoundError)
         assert worker.herder.health().healthy
-        with pytest.raises(NotFoundError):
-            await worker.herder.delete_connector("x")
+
+
+async def answer(asked: Awaitable[None]) -> HerderError | None:
+    """Give what is raised, None for nothing."""
+    try:
+        await asked
+    except HerderError as e:
+        return e
+    return None
 
 
 async def test_a_worker_that_is_stopped_at_its_start_stops(bootstrap: str, group: str) -> None:
@@ -152,10 +179,13 @@ async def test_a_config_topic_that_is_lost_is_said_and_running_tasks_go_on(
     bootstrap: str, group: str, tmp_path: Path
 ) -> None:
     (file,) = some_files(tmp_path, 1)
-    properties = worker_properties(bootstrap, group, default_api_timeout_ms="500", delivery_timeout_ms="1000")
+    properties = worker_properties(bootstrap, group)
+    hasty = properties | {"default.api.timeout.ms": "5000", "delivery.timeout.ms": "1000", "max.block.ms": "1000"}
     client = ClientConfig.from_properties({"bootstrap.servers": bootstrap})
-    async with Admin(client) as admin, running(properties) as worker:
+    async with running(properties) as worker:
         await worker.herder.put_connector_config("lines", source(file, f"{group}-d"), allow_replace=False)
+        await until(lambda: states(worker, "lines") == ["RUNNING", "RUNNING"])
+    async with Admin(client) as admin, running(hasty) as worker:
         await until(lambda: states(worker, "lines") == ["RUNNING", "RUNNING"])
         with structlog.testing.capture_logs() as lines:
             await admin.delete_topics([f"{group}-configs"])

@@ -60,7 +60,7 @@ async def test_a_signing_worker_warns_when_its_group_does_not(bootstrap: str, gr
                 await until(lambda: worker.engine.member.subprotocol is Subprotocol.DEFAULT)
                 await until(lambda: any("open to anybody" in line["event"] for line in lines))
             await until(lambda: worker.engine.member.subprotocol is Subprotocol.SESSIONED)
-            await until(lambda: lines[-1]["event"] == "requests between workers are verified in this group")
+            await until(lambda: of_verification(lines)[-1][1] == "requests between workers are verified in this group")
         warned = [line for line in lines if line["event"].startswith("requests between workers are not verified")]
         assert [line["log_level"] for line in warned] == ["warning"]
         assert "the protocol default" in warned[0]["because"]

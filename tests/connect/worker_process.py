@@ -14,6 +14,7 @@ from barnabas.connect.config import WorkerConfig
 from barnabas.connect.worker import Worker
 from barnabas.model.config import format_properties
 from tests.connect.plain_runtime import PlainPlugins, PlainRuntime
+from tests.connect.workers import PATIENCE_SECONDS
 
 READY = "ready"
 
@@ -28,7 +29,7 @@ async def worker_process(folder: Path, properties: dict[str, str]) -> AsyncItera
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while READY.encode() not in (line := await process.stdout.readline()):
                 assert line, "the worker has ended"
         yield process

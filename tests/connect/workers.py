@@ -16,7 +16,7 @@ from barnabas.model.ports import Clock
 from barnabas.model.topic_partition import TopicPartition
 from tests.connect.plain_runtime import FILE_SOURCE, PlainPlugins, PlainRuntime
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 def worker_properties(bootstrap: str, group: str, **more: str) -> dict[str, str]:
@@ -37,6 +37,9 @@ def worker_properties(bootstrap: str, group: str, **more: str) -> dict[str, str]
         "listeners": "http://127.0.0.1:0",
         "rest.advertised.host.name": "127.0.0.1",
         "heartbeat.interval.ms": "100",
+        # Nobody is to lose its work, and no request to be turned down, because the machine is busy.
+        "session.timeout.ms": "60000",
+        "worker.sync.timeout.ms": "60000",
         "scheduled.rebalance.max.delay.ms": "0",
         "retry.backoff.ms": "20",
     } | {name.replace("_", "."): value for name, value in more.items()}
@@ -105,7 +108,7 @@ async def read_lines(bootstrap: str, topic: str, count: int) -> list[str]:
     config = ClientConfig.from_properties({"bootstrap.servers": bootstrap})
     lines: list[str] = []
     partition = TopicPartition(topic, 0)
-    async with PartitionFetcher(config) as fetcher, asyncio.timeout(30):
+    async with PartitionFetcher(config) as fetcher, asyncio.timeout(PATIENCE_SECONDS):
         fetcher.assign({partition: 0})
         while len(lines) < count:
             for batches in await fetcher.fetch(500):

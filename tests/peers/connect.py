@@ -176,6 +176,8 @@ class JvmWorker:
             "rest.advertised.host.name": "127.0.0.1",
             "rest.advertised.port": str(self.port),
             "heartbeat.interval.ms": "200",
+            "session.timeout.ms": "60000",
+            "worker.sync.timeout.ms": "60000",
             "offset.flush.interval.ms": "500",
             "scheduled.rebalance.max.delay.ms": "0",
         }

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from tests.peers.kafka import RealKafka
 
 from .processes import StandaloneCluster
+from .sinks import wait_known
 
 PythonRow = tuple[int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
 
@@ -33,11 +34,13 @@ class Topics:
         name = f"spark-{uuid.uuid4().hex[:8]}"
         topic = NewTopic(name, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()})
         self._admin.create_topics([topic])[name].result()
+        wait_known(self._admin, name, partitions)
         return name
 
     def add_partitions(self, topic: str, count: int) -> None:
         """Raise the number of partitions to `count`."""
         self._admin.create_partitions([NewPartitions(topic, count)])[topic].result()
+        wait_known(self._admin, topic, count)
 
     def delete_records(self, topic: str, before: int) -> None:
         """Delete what partition 0 holds before an offset."""
@@ -49,7 +52,7 @@ class Topics:
         producer = Producer(self._client | {"linger.ms": 5} | {k.replace("_", "."): v for k, v in config.items()})
         for partition, key, value, headers in rows:
             producer.produce(topic, value, key, partition, headers=list(headers))
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     def numbers(self, topic: str, numbers: Sequence[int], partitions: int) -> None:
         """Write each number as a value, over all partitions in turn."""

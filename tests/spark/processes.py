@@ -18,7 +18,7 @@ import pyspark
 
 from barnabas.testing.ports import free_ports
 
-START_TIMEOUT_S: Final = 90
+START_TIMEOUT_S: Final = 240
 HOME: Final = Path(pyspark.__file__).parent
 MASTER_READY: Final = "I have been elected leader"
 WORKER_READY: Final = "Successfully registered with master"

@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from barnabas.testing.users import User
 from tests.peers.kafka import RealKafka
 
-PATIENCE_S: Final = 30
+PATIENCE_S: Final = 120
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Sink:
         name = f"once-{uuid.uuid4().hex[:8]}"
         admin = AdminClient(dict(self.librdkafka))  # by a name: its answers do not outlive it
         admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+        wait_known(admin, name, partitions)
         return name
 
     def numbers(self, topic: str, count: int, partitions: int) -> None:
@@ -55,7 +56,7 @@ class Sink:
         producer = Producer(dict(self.librdkafka))
         for number in range(count):
             producer.produce(topic, b"%d" % number, partition=number % partitions)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
     def seen(self, topic: str, partitions: int, *, committed: bool = True) -> Counter[int]:
         """Give how often each number is there, for readers of what is committed or of everything."""
@@ -67,8 +68,8 @@ class Sink:
         ended: set[int] = set()
         try:
             while len(ended) < partitions:
-                message = consumer.poll(30)
-                assert message is not None, "nothing came for 30 s"
+                message = consumer.poll(PATIENCE_S)
+                assert message is not None, f"nothing came for {PATIENCE_S} s"
                 error = message.error()
                 if error is None:
                     found[int(message.value() or b"")] += 1
@@ -84,6 +85,13 @@ class Sink:
         deadline = time.monotonic() + PATIENCE_S
         while (found := self.seen(topic, partitions)) != wanted:
             assert time.monotonic() < deadline, f"missing: {wanted - found}, too much: {found - wanted}"
+
+
+def wait_known(admin: AdminClient, topic: str, partitions: int) -> None:
+    """Wait until the broker knows of a topic's partitions: the controller answers a moment before that."""
+    deadline = time.monotonic() + PATIENCE_S
+    while len(admin.list_topics(topic, PATIENCE_S).topics[topic].partitions) != partitions:
+        assert time.monotonic() < deadline, f"{topic} is not known after {PATIENCE_S} s"
 
 
 def once(count: int, start: int = 0) -> Counter[int]:

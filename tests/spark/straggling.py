@@ -37,7 +37,7 @@ PARTITIONS: Final = 3
 ROWS: Final = 30
 MISSED: Final = "missed-"
 """Begins the flag of whoever has waited in vain, before the name of the flag that it waited for."""
-_PATIENCE_S: Final = 100
+_PATIENCE_S: Final = 240
 _SETTINGS: Final = {
     "spark.speculation": "true",
     "spark.cores.max": "4",

@@ -19,8 +19,8 @@ from .processes import APP, StandaloneCluster
 from .sinks import Sink, once
 from .straggling import LATE, MISSED, ROWS
 
-pytestmark = [pytest.mark.spark, pytest.mark.peer]
-TIMEOUT_S: Final = 240
+pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.timeout(900)]
+TIMEOUT_S: Final = 600
 ROOT: Final = Path(__file__).parents[2]
 
 

@@ -15,7 +15,7 @@ from barnabas.spark import exactly_once
 from barnabas.spark.explain import SourceError
 from barnabas.spark.options import WriteOptions, parse_write_options
 from barnabas.spark.part import Part, RowsWritten
-from barnabas.spark.writer import StreamWriter
+from barnabas.spark.writer import BatchWriter, StreamWriter
 from barnabas.testing.cluster import Cluster
 
 from .sinks import Sink, once, rows
@@ -37,14 +37,15 @@ class Query:
         """Write as a task of an execution of its own."""
         return exactly_once.write(self.options, Part(PREFIX, self.run, number, batch, uuid.uuid4().hex), rows(*values))
 
-    def attempt(self, execution: str, batch: int | None, *values: int) -> RowsWritten:
-        """Write as one of the attempts of an execution's first task."""
-        return exactly_once.write(self.options, Part(PREFIX, self.run, 0, batch, self.run + execution), rows(*values))
+    def attempt(self, execution: str, batch: int | None, *values: int, number: int = 0) -> RowsWritten:
+        """Write as one of the attempts of a task, the first one unless told otherwise."""
+        part = Part(PREFIX, self.run, number, batch, self.run + execution)
+        return exactly_once.write(self.options, part, rows(*values))
 
     def give_up(self, execution: str, written: Sequence[RowsWritten], *silent: int) -> None:
         """Abort a batch write as the driver does, which knows the numbers of the tasks that said nothing."""
         parts = [Part(PREFIX, self.run, number, None, self.run + execution) for number in silent]
-        exactly_once.abort(self.options, PREFIX, self.run + execution, written, parts)
+        exactly_once.abort(self.options, written, parts)
 
     def commit(self, batch: int | None, *written: RowsWritten) -> None:
         exactly_once.commit(self.options, written, batch)
@@ -137,6 +138,33 @@ def test_a_task_that_begins_after_its_write_was_given_up_leaves_nothing_open(que
     query.commit(None, query.attempt("b", None, 3))
     query.wait_seen(once(4, 3))
     assert query.seen(committed=False) == once(4, 3), "the late task has written nothing"
+
+
+@pytest.mark.parametrize("first", [(), (1,)])
+def test_a_task_of_a_query_that_begins_after_its_batch_was_given_up_leaves_nothing_open(
+    query: Query, first: tuple[int, ...]
+) -> None:
+    """The writer that aborts is not that of the tasks, and knows of them only what those say that are done."""
+    written = query.attempt("a", 0, *first)
+    StreamWriter(query.options).abort([written, None], 0)
+    with pytest.raises(SourceError, match=r"partition 1 .*the write was given up before this task had begun"):
+        query.attempt("a", 0, 2, number=1)
+    query.commit(0, query.attempt("b", 0, 3))
+    query.wait_seen(once(4, 3))
+
+
+def test_an_attempt_that_passed_the_one_that_was_done_leaves_nothing_open_when_the_write_fails_for_it(
+    query: Query,
+) -> None:
+    written = query.write(None, 0, 1)
+    query.write(None, 0, 1)  # it has seen nothing of the first, and shut that out
+    with pytest.raises(SourceError, match="Nothing was committed"):
+        query.commit(None, written)
+    writer = BatchWriter(query.options)
+    writer.write_id = query.run
+    writer.abort([written])
+    query.commit(None, query.write(None, 1, 0))
+    query.wait_seen(once(1))
 
 
 def test_a_batch_that_has_other_rows_than_when_it_was_committed_is_refused(query: Query) -> None:

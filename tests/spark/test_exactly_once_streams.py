@@ -21,9 +21,9 @@ from tests.peers.kafka import RealKafka
 from .killing import write_numbers
 from .sinks import Sink, once
 
-pytestmark = [pytest.mark.spark, pytest.mark.peer]
+pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.timeout(900)]
 PER_BATCH: Final = 20
-TIMEOUT_S: Final = 150
+TIMEOUT_S: Final = 400
 ROOT: Final = Path(__file__).parents[2]
 
 

@@ -13,8 +13,8 @@ import pytest
 from .conftest import Topics
 from .processes import APP, StandaloneCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.peer]
-TIMEOUT_S = 150
+pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.timeout(900)]
+TIMEOUT_S = 400
 
 
 def run(master: str, settings: dict[str, str], topics: Topics, cluster: StandaloneCluster, folder: Path) -> Any:

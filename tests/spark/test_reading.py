@@ -82,13 +82,13 @@ def test_aborted_records_are_hidden_from_who_asks_for_committed_ones(topics: Top
     producer = Producer({
         "bootstrap.servers": topics.options["kafka.bootstrap.servers"], "transactional.id": topic, "linger.ms": 1,
     })  # fmt: skip
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     for first, keep in ((0, True), (100, False), (200, True), (300, False)):
         producer.begin_transaction()
         for n in range(first, first + 10):
             producer.produce(topic, b"%d" % n, partition=0)
         producer.flush()
-        producer.commit_transaction(30) if keep else producer.abort_transaction(30)
+        producer.commit_transaction(120) if keep else producer.abort_transaction(120)
     kept = [*range(10), *range(200, 210)]
     assert values(topic, **{"kafka.isolation.level": "read_committed"}) == kept
     assert values(topic) == sorted([*kept, *range(100, 110), *range(300, 310)])

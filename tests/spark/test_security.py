@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBindingFilter, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from pyspark.sql import SparkSession
 
 from tests.peers.kafka import RealKafka
 from tests.peers.tools import ACL_COMMAND, run_tool
 
 from .conftest import Topics
+from .test_streaming import PATIENCE_S, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer]
 PASSWORD = "alice-secret"
@@ -36,11 +40,18 @@ def alice(real_kafka: RealKafka, tmp_path: Path) -> dict[str, str]:
     }
 
 
-def allow(kafka: RealKafka, operation: str, *resource: str) -> None:
+def allow(kafka: RealKafka, operation: str, kind: str, name: str) -> None:
+    """Give alice a right, and wait until the broker has heard of it from the controller."""
     run_tool(
         ACL_COMMAND, "--bootstrap-server", kafka.bootstrap("PLAINTEXT"), "--add", "--allow-principal", "User:alice",
-        "--operation", operation, *resource,
+        "--operation", operation, kind, name,
     )  # fmt: skip
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap("PLAINTEXT")})
+    wanted = AclBindingFilter(
+        ResourceType[kind.removeprefix("--").upper()], name, ResourcePatternType.LITERAL, "User:alice", "*",
+        AclOperation[operation.upper()], AclPermissionType.ALLOW,
+    )  # fmt: skip
+    until(lambda: bool(admin.describe_acls(wanted).result()), f"{operation} on {name}")
 
 
 def texts(folder: Path) -> Iterator[tuple[Path, bytes]]:
@@ -75,7 +86,7 @@ def test_a_secret_is_nowhere_but_in_its_file(
     query.awaitTermination()
     query.explain(extended=True)
     assert spark.read.parquet(str(tmp_path / "sink")).count() == 40
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(PATIENCE_S * 1000)
     shown = capfd.readouterr()
     assert "BatchScan" in shown.out
     assert PASSWORD not in shown.out + shown.err

@@ -22,7 +22,7 @@ from barnabas.spark.group_offsets import GroupOffsetListener
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.peer]
+pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.timeout(900)]
 PATIENCE_S = 180
 NOT_YET = (
     KafkaError.NOT_COORDINATOR,

@@ -20,7 +20,7 @@ def consume(topics: Topics, topic: str, partitions: int, count: int) -> list[tup
     """Give (partition, key, value, headers) of the first `count` records."""
     consumer = Consumer({"bootstrap.servers": topics.options["kafka.bootstrap.servers"], "group.id": "unused"})
     consumer.assign([TopicPartition(topic, n, OFFSET_BEGINNING) for n in range(partitions)])
-    found = consumer.consume(count, 30)
+    found = consumer.consume(count, 120)
     consumer.close()
     assert len(found) == count
     return [(m.partition(), m.key(), m.value(), m.headers()) for m in found]

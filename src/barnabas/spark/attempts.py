@@ -98,16 +98,16 @@ async def tell(cluster: Cluster, written: RowsWritten, topic: str) -> None:
             log.warning("other attempts are not told that it is written", part=part.name, why=str(error))
 
 
-async def give_up(cluster: Cluster, prefix: str, execution: str) -> None:
-    """Leave the mark for tasks of an execution that are still to begin. Errors as fence_producers."""
-    (outcome,) = (await TransactionsAdmin(cluster).fence_producers([_mark(prefix, execution)])).values()
+async def give_up(cluster: Cluster, part: Part) -> None:
+    """Leave the mark for tasks of the part's execution that are still to begin. Errors as fence_producers."""
+    (outcome,) = (await TransactionsAdmin(cluster).fence_producers([_mark(part)])).values()
     if isinstance(outcome, ApiError):
         raise outcome
 
 
 async def check_wanted(cluster: Cluster, part: Part) -> None:
     """Raise SourceError when the driver has given the part's execution up. ApiError when that cannot be known."""
-    name = _mark(part.prefix, part.execution)
+    name = _mark(part)
     (found,) = (await TransactionsAdmin(cluster).describe_transactions([name])).values()
     if not isinstance(found, ApiError):
         raise SourceError(f"{part}: the write was given up before this task had begun")
@@ -115,8 +115,8 @@ async def check_wanted(cluster: Cluster, part: Part) -> None:
         raise RefusedError(found.code, name, part.prefix) from found
 
 
-def _mark(prefix: str, execution: str) -> str:
-    return f"{prefix}-{execution}-given-up"
+def _mark(part: Part) -> str:
+    return f"{part.prefix}-{part.execution}-given-up"
 
 
 def _group(part: Part) -> str:

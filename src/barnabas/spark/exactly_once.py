@@ -53,7 +53,7 @@ def write(options: WriteOptions, part: Part, batches: Iterable[pa.RecordBatch]) 
     filled = (each for each in batches if each.num_rows)
     first = next(filled, None)
     if first is None:
-        return RowsWritten(0)
+        return RowsWritten(0, empty=part)
     rows = itertools.chain([first], filled)
     with _cluster(options) as bridge:
         with explained(bridge.config, AclOperation.READ):
@@ -101,19 +101,19 @@ def commit(options: WriteOptions, written: Sequence[RowsWritten], batch: int | N
         raise SourceError(f"{failed[0][1]}. {so_far}; {remedy}") from failed[0][1]
 
 
-def abort(
-    options: WriteOptions, prefix: str, execution: str, written: Sequence[RowsWritten], silent: Sequence[Part] = ()
-) -> None:
-    """Abort what is open, as far as that is possible: the rest ends by itself. silent: parts nobody has heard of, whose
-    tasks may still run, or even begin after this."""
+def abort(options: WriteOptions, written: Sequence[RowsWritten], running: Sequence[Part]) -> None:
+    """Abort what is open, as far as that is possible: the rest ends by itself. running: parts of which a task may still
+    run, or even begin after this; all are of one execution."""
+    known = next((part for part in [*running, *(each.part for each in written)] if part is not None), None)
 
     async def end(cluster: Cluster) -> None:
         pending = [each.pending for each in written if each.pending is not None]
         aborted = asyncio.gather(*(_abort(cluster, each) for each in pending))
         try:
             async with _patience(cluster):
-                await attempts.give_up(cluster, prefix, execution)
-                await _shut_out(cluster, silent)
+                if known is not None:
+                    await attempts.give_up(cluster, known)
+                await _shut_out(cluster, running)
         finally:
             await aborted
 

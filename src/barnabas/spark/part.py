@@ -63,16 +63,18 @@ class Pending:
 
 @dataclass
 class RowsWritten(WriterCommitMessage):
-    """What one task did. pending: what is to be committed; done: the part that an earlier run had committed."""
+    """What one task did. pending: what is to be committed; done: the part that an earlier run had committed;
+    empty: the part, where there was nothing to write."""
 
     rows: int
     pending: Pending | None = None
     done: Part | None = None
+    empty: Part | None = None
 
     @property
     def part(self) -> Part | None:
-        """Give the part, None when there was nothing to write."""
-        return self.done if self.pending is None else self.pending.part
+        """Give the part, None when it was not written in a transaction."""
+        return self.done or self.empty if self.pending is None else self.pending.part
 
 
 @contextmanager

@@ -62,8 +62,11 @@ class BatchWriter(DataSourceArrowWriter):
         """Make sure that nothing is ever seen, also of tasks that died without a word."""
         prefix = self.options.transactional_id_prefix
         if prefix is not None:
-            silent = [self._part(prefix, n) for n, message in enumerate(messages) if message is None]
-            exactly_once.abort(self.options, prefix, self.write_id, _written(messages), silent)
+            # Nobody else has the names of a write without one of its own: all are shut out, also who came too late to
+            # learn that another attempt was done.
+            nobody_elses = self.options.write_id is None
+            running = [self._part(prefix, n) for n, each in enumerate(messages) if nobody_elses or each is None]
+            exactly_once.abort(self.options, _written(messages), running)
 
     def _part(self, prefix: str, number: int) -> Part:
         run, batch = self.options.write_id or (self.write_id, None)
@@ -71,7 +74,8 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """A streaming write. The id goes from the planner to the tasks of one execution of a micro-batch."""
+    """A streaming write. The id goes from the planner to the tasks of one execution of a micro-batch, and to the driver
+    with what they say: Spark makes another writer for the commit."""
 
     def __init__(self, options: WriteOptions) -> None:
         if options.write_id is not None:
@@ -103,9 +107,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Make sure that nothing of the micro-batch is seen which was not committed yet."""
-        prefix = self.options.transactional_id_prefix
-        if prefix is not None:
-            exactly_once.abort(self.options, prefix, self.execution, _written(messages), _silent(messages))
+        if self.options.transactional_id_prefix is not None:
+            exactly_once.abort(self.options, _written(messages), _silent(messages))
 
 
 def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> RowsWritten:

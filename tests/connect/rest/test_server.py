@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import ssl
@@ -26,7 +27,7 @@ from tests.connect.rest.http import request
 from tests.connect.test_group import settled
 from tests.connect.test_mixed_group import some_files
 from tests.connect.worker_process import worker_process
-from tests.connect.workers import running, source, states, until, worker_properties
+from tests.connect.workers import PATIENCE_SECONDS, running, source, states, until, worker_properties
 
 pytestmark = pytest.mark.slow
 BASIC = {"Authorization": aiohttp.encode_basic_auth("alice", "secret:with:colons")}
@@ -206,10 +207,11 @@ async def test_it_describes_every_public_path_of_itself(bootstrap: str, group: s
 
 
 async def test_a_409_says_which_rebalance_and_when_to_come_again(bootstrap: str, group: str, tmp_path: Path) -> None:
-    """A frozen member keeps the others waiting until its session is over."""
-    properties = worker_properties(bootstrap, group, session_timeout_ms="1500", worker_sync_timeout_ms="200")
+    """A frozen member keeps the others waiting."""
+    properties = worker_properties(bootstrap, group)
+    hasty = properties | {"worker.sync.timeout.ms": "200"}
     clock = SetClock()
-    async with running(properties, clock=clock) as worker, worker_process(tmp_path, properties) as frozen:
+    async with running(hasty, clock=clock) as worker, worker_process(tmp_path, properties) as frozen:
         await until(lambda: settled(worker))
         frozen.send_signal(signal.SIGSTOP)
         worker.engine.group.rejoin("the test wants so")
@@ -222,14 +224,18 @@ async def test_a_409_says_which_rebalance_and_when_to_come_again(bootstrap: str,
         told = re.search(r"since (\S+);", answer.json["message"])
         assert told is not None
         assert datetime.fromisoformat(told[1]).timestamp() == since
-        await until(lambda: settled(worker))
-        assert (await request(worker, "DELETE", "/connectors/x")).status == 404
+        frozen.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (answer := await request(worker, "DELETE", "/connectors/x")).status == 409:
+                pass
+        assert answer.status == 404
 
 
 async def test_a_follower_whose_leader_is_gone_says_so(bootstrap: str, group: str, tmp_path: Path) -> None:
     """No answer from where the leader was is an answer of its own, not a request that hangs."""
-    properties = worker_properties(bootstrap, group, session_timeout_ms="2000")
-    async with worker_process(tmp_path, properties) as leader, running(properties) as follower:
+    properties = worker_properties(bootstrap, group)
+    doomed = properties | {"session.timeout.ms": "6000"}
+    async with worker_process(tmp_path, doomed) as leader, running(properties) as follower:
         await until(lambda: settled(follower))
         assert not follower.engine.member.leads
         leader.kill()

@@ -41,7 +41,7 @@ async def transactional(
 ) -> AsyncIterator[tuple[Watched, OffsetStore]]:
     scratch.mkdir()
     properties = worker_properties(bootstrap, group, exactly_once_source_support="enabled")
-    worker = WorkerConfig.from_properties(properties | {"task.shutdown.graceful.timeout.ms": "20000"})
+    worker = WorkerConfig.from_properties(properties | {"task.shutdown.graceful.timeout.ms": "60000"})
     client = ClientConfig.from_properties({"bootstrap.servers": bootstrap})
     async with OffsetStore(client, internal_topic(worker, "offset")) as offsets:
         runtime = SparkRuntime(SparkSettings(worker, scratch), find, offsets, spark=spark)

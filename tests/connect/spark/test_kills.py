@@ -24,7 +24,7 @@ from tests.spark.processes import APP, StandaloneCluster
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 PATIENCE_S = 240
 SLOW_SELECT = "cast(value as int) n, aggregate(sequence(1, 2000), 0L, (sum, i) -> sum + i * int(value)) work"
 
@@ -52,11 +52,11 @@ async def test_the_tasks_of_a_worker_that_is_killed_run_on_the_other(
     bootstrap: str, group: str, topics: Topics, tmp_path: Path, spark: SparkSession
 ) -> None:
     topic, folder = topics.create(2), tmp_path / "lake"
-    properties = worker_properties(bootstrap, group, session_timeout_ms="3000", consumer_session_timeout_ms="3000")
-    properties |= {"consumer.heartbeat.interval.ms": "300"}
+    properties = worker_properties(bootstrap, group) | {"consumer.heartbeat.interval.ms": "300"}
+    doomed = properties | {"session.timeout.ms": "6000", "consumer.session.timeout.ms": "6000"}
     other_folder = tmp_path / "other"
     async with running_worker(spark_worker(WorkerConfig.from_properties(properties), spark=spark)) as ours:
-        with started(other_folder, properties | {"barnabas.spark.master": "local[1]"}) as other:
+        with started(other_folder, doomed | {"barnabas.spark.master": "local[1]"}) as other:
             ready = await asyncio.to_thread(lambda: other.ready)
             both = {ours.herder.worker_id, ready["worker_id"]}
 
@@ -88,9 +88,10 @@ async def test_each_line_is_seen_once_though_a_worker_goes_while_a_transaction_i
     """A worker that was only frozen finds its transaction aborted, and may not write any more (KIP-618)."""
     topic, file = topics.create(), tmp_path / "lines"
     file.write_text("a\nb\n")
-    properties = worker_properties(bootstrap, group, exactly_once_source_support="enabled", session_timeout_ms="3000")
+    properties = worker_properties(bootstrap, group, exactly_once_source_support="enabled")
+    doomed = properties | {"session.timeout.ms": "6000"}
     endless = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}
-    with started(tmp_path / "other", properties | {"barnabas.spark.master": "local[1]"}) as other:
+    with started(tmp_path / "other", doomed | {"barnabas.spark.master": "local[1]"}) as other:
         ready = await asyncio.to_thread(lambda: other.ready)
         await asyncio.to_thread(put, other, "lines", source(file, topic, **endless))
         assert await read_lines(bootstrap, topic, 2) == ["a", "b"]
