@@ -51,6 +51,8 @@ class KafkaBeforeLifetimes:
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas,
             "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
             "offsets.topic.num.partitions": "1",
             "group.initial.rebalance.delay.ms": "0",
         })  # fmt: skip

@@ -25,7 +25,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.open_transaction import OpenTransaction
 from barnabas.client.producer_id import ProducerId
 from barnabas.model.topic_partition import TopicPartition
-from barnabas.net.client import ChannelError
+from barnabas.net.client import ChannelError, UnsupportedVersionError
 from barnabas.spark.explain import RefusedError, SourceError, about
 from barnabas.spark.part import Part, Pending, RowsWritten
 from barnabas.wire.errors import ApiError, ErrorCode
@@ -108,7 +108,10 @@ async def give_up(cluster: Cluster, part: Part) -> None:
 async def check_wanted(cluster: Cluster, part: Part) -> None:
     """Raise SourceError when the driver has given the part's execution up. ApiError when that cannot be known."""
     name = _mark(part)
-    (found,) = (await TransactionsAdmin(cluster).describe_transactions([name])).values()
+    try:
+        (found,) = (await TransactionsAdmin(cluster).describe_transactions([name])).values()
+    except UnsupportedVersionError:  # Kafka before 3.0: there the time-out ends what a late task begins
+        return
     if not isinstance(found, ApiError):
         raise SourceError(f"{part}: the write was given up before this task had begun")
     if found.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
