@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.net.clock import SystemClock
+from barnabas.server.network.conduct import SessionConduct
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.ports import free_ports
 from barnabas.wire.messages.metadata import MetadataRequest
@@ -12,14 +14,44 @@ from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.server.frames import FramePeer
 
+if TYPE_CHECKING:
+    from barnabas.model.ports import Clock
+    from barnabas.server.context import ClientConnection
+
 OPEN, LONG, SHORT, SSL, SECURE = "OPEN", "LONG", "SHORT", "TLS", "SASL_SSL"
 """Listeners of `session_settings`: without a login; with sessions of a minute, but PLAIN's of two; with sessions of
 SHORT_MS; TLS alone; and TLS with a login, whose sessions last as the node's setting says."""
-SHORT_MS: Final = 1000
-DEFAULT_MS: Final = 4000
+SHORT_MS: Final = 30_000
+DEFAULT_MS: Final = 90_000
 KILLED: Final = "kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount"
 _USERS: Final = 'user_alice="alice-secret" user_root="root-secret"'
 _PLAIN: Final = f"org.apache.kafka.common.security.plain.PlainLoginModule required {_USERS};"
+
+
+class StandingClock(SystemClock, SessionConduct):
+    """Measures the sessions of clients, as a Cluster's conduct, on a clock that moves only when a test says so.
+
+    So a session ends when a test wants it to, and never because a test, or its node, was slow.
+    """
+
+    def __init__(self) -> None:
+        self._at_ms = super().monotonic_ms()
+
+    def clock(self, client: ClientConnection, clock: Clock) -> Clock:
+        """Give this one, but to the node itself."""
+        return clock if client.privileged else self
+
+    def monotonic_ms(self) -> int:
+        """Give where it stands."""
+        return self._at_ms
+
+    def move(self, duration_ms: int) -> None:
+        """Move it on."""
+        self._at_ms += duration_ms
+
+    def pass_over(self, lifetime_ms: int) -> None:
+        """Let sessions that last so long, and have begun, come to their end."""
+        self.move(lifetime_ms + 1)
 
 
 def session_settings(**settings: str) -> dict[str, str]:
