@@ -24,7 +24,7 @@ START_LIMIT_S = 60
 T = TypeVar("T")
 
 
-def until(ask: Callable[[], T], wanted: Callable[[T], bool], limit_s: float = 20) -> T:
+def until(ask: Callable[[], T], wanted: Callable[[T], bool], limit_s: float = 60) -> T:
     """Ask again until the answer is as wanted: another process does its work in its own time."""
     end = time.monotonic() + limit_s
     while True:
