@@ -130,7 +130,7 @@ async def test_a_read_is_asked_again_and_a_change_is_not(
 async def test_calls_wait_for_a_connection_so_long_and_no_longer(
     zk: ZooKeeperClient, gate: Gate, direct: ZooKeeperClient
 ) -> None:
-    brief = ZooKeeperClient(replace(zk.settings, connection_timeout_ms=20_000))
+    brief = ZooKeeperClient(replace(zk.settings, connection_timeout_ms=60_000))
     seen = Seen(brief)
     async with brief:
         await gate.shut()
