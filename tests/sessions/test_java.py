@@ -117,11 +117,12 @@ async def test_a_producer_is_told_when_it_cannot_renew_its_session(cluster: Clus
     running = asyncio.create_task(
         asyncio.to_thread(
             run_tool_result,
-            PRODUCER_PERFORMANCE, "--topic", topic, "--num-records", "80", "--record-size", "20",
+            PRODUCER_PERFORMANCE, "--topic", topic, "--num-records", "1200", "--record-size", "20",
             "--throughput", "20", "--command-config", str(config),
         )
     )  # fmt: skip
-    # Its connections stand, and the next that it hears of its password is that it is wrong.
+    # Its connections stand, and the next that it hears of its password is that it is wrong: what it writes then is not
+    # delivered, and what comes after that is refused, which ends the tool long before it has written all.
     await asyncio.to_thread(
         until, lambda: listener_bean(cluster, LONG)[logins], lambda count: count >= before[logins] + 2, 60
     )
