@@ -208,7 +208,7 @@ class TestAServerThatIsRestarted:
 
     @pytest.mark.requirement("H-33")
     async def test_a_login_that_is_refused_for_a_while_leaves_a_living_client(self, server: ZooKeeper) -> None:
-        client = ZooKeeperClient(replace(server.settings(), session_timeout_ms=2000))
+        client = ZooKeeperClient(replace(server.settings(), session_timeout_ms=6000))
         seen = Seen(client)
         async with client:
             await client.create("/strict", b"", (CREATOR_ALL, READABLE))
