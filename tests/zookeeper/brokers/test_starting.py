@@ -37,8 +37,8 @@ sys.meta_path.insert(0, Missing())
 _DIGEST: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
 SESSION_MS: Final = 2000
 """Of a broker that is to lose its session."""
-STARTING_MS: Final = 6000
-"""Of those that try to start: so long they wait for another one with their id to go."""
+STARTING_MS: Final = 4000
+"""Of those that try to start: twice as long they wait for another one with their id to go."""
 WAIT_S: Final = 60
 
 
