@@ -17,6 +17,7 @@ import uvloop
 from barnabas.model.acl import AclOperation
 from barnabas.server.config import AUTHORIZERS, NodeConfig
 from barnabas.server.format import FormatRequest, format_directories, random_uuid
+from barnabas.server.network.conduct import SessionConduct
 from barnabas.server.node import Node
 from barnabas.testing.ports import free_ports
 from barnabas.wire.api_keys import ApiKey
@@ -36,6 +37,9 @@ ANSWER_LIMIT_S: Final = 90
 
 class InProcess:
     """See the module. `with InProcess(folder) as cluster: cluster.frames(1, "alice").call(...)`."""
+
+    conduct: SessionConduct | None = None
+    """Of sessions, when it is not to be as configured."""
 
     def __init__(
         self,
@@ -196,7 +200,7 @@ class InProcess:
         assert [r.error_code for r in answer.results] == [0]
 
     async def _start(self, node_id: int, settings: Mapping[str, str] | None = None) -> None:
-        node = Node(NodeConfig.parse({**self.config(node_id), **(settings or {})}))
+        node = Node(NodeConfig.parse({**self.config(node_id), **(settings or {})}), conduct=self.conduct)
         await node.start()
         self.nodes[node_id] = node
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import quote
 
-from barnabas.testing.ports import free_ports
+from barnabas.testing.ports import HOST, free_ports
 from tests.peers.maven import PeerUnavailableError
 
 REALM: Final = "BARNABAS.TEST"
@@ -85,11 +87,22 @@ class Kdc:
         self._run("krb5kdc", "-P", str(self._pid_file))
 
     def stop(self) -> None:
-        """End it, by the id that it has left."""
+        """End it, by the id that it has left; nobody listens when this returns."""
         if self._pid_file.exists():
             pid = int(self._pid_file.read_text())
             self._pid_file.unlink()
             os.kill(pid, signal.SIGTERM)
+            end = time.monotonic() + _LIMIT_S
+            while self._listens():
+                assert time.monotonic() < end, f"the KDC {pid} does not end"
+                time.sleep(0.01)
+
+    def _listens(self) -> bool:
+        try:
+            socket.create_connection((HOST, self.port), _LIMIT_S).close()
+        except ConnectionError:
+            return False
+        return True
 
     def principal(self, name: str, *options: str) -> str:
         """Make a principal with random keys; give the file of its key table."""

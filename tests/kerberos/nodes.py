@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from barnabas.client.config import ClientConfig
 from barnabas.client.security import channel_settings
 from barnabas.net.client import Channel
 from tests.forwarding.in_process import InProcess
+from tests.sessions.nodes import WorkingClock
 
 from .kdc import REALM, SERVICE, Kdc, by_key_table
 
 LIFE_MS: Final = 3000
-"""Clients renew a session 150 ms before its end at the latest."""
+"""Clients renew a session 150 ms before its end at the latest, on a clock that goes while they are at work."""
 OTHER_REALM_RULE: Final = f"RULE:[2:$1-$2@$0](admin-.*@{REALM})s/@.*//U"
 
 
@@ -23,7 +25,19 @@ class KerberosNodes(InProcess):
 
     def __init__(self, folder: Path, kdc: Kdc, **settings: str) -> None:
         self._kdc = kdc
+        self.conduct = self._clock = WorkingClock()
         super().__init__(folder, controllers=(101,), brokers=(1, 2), **settings)
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self._clock)
+            super().__enter__()
+            self._running = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        with self._running:
+            super().__exit__(*exc)
 
     def config(self, node_id: int) -> dict[str, str]:
         """Give a node's properties."""

@@ -20,7 +20,8 @@ from .kdc import SERVICE, Kdc, by_key_table, by_ticket_cache
 from .nodes import client
 
 pytestmark = pytest.mark.peer
-LIFE_MS = 4000
+LIFE_MS = 8000
+"""Long enough for the tenth or less of it, that is left when a session is renewed, to be enough on a busy machine."""
 PROTOCOL = "SASL_PLAINTEXT"
 
 

@@ -16,6 +16,8 @@ from .kdc import REALM, Kdc, by_key_table, by_ticket_cache
 from .nodes import KerberosNodes, client, open_channel, same_client, settings_of
 
 pytestmark = pytest.mark.peer
+BRIEF = "5s"
+"""The life of tickets that are to end in a test, and are to be good when they are used first."""
 
 
 async def test_keys_named_as_librdkafka_names_them(nodes: KerberosNodes, kdc: Kdc, alice: str) -> None:
@@ -67,7 +69,7 @@ async def test_who_cannot_be_known_is_told_why(
 
 async def test_a_ticket_that_has_ended_is_named(nodes: KerberosNodes, kdc: Kdc) -> None:
     kdc.principal("brief")
-    jaas = by_ticket_cache(kdc.ticket("brief", "-l", "1s"))
+    jaas = by_ticket_cache(kdc.ticket("brief", "-l", BRIEF))
     config = client(nodes.bootstrap, jaas)
     # Whoever had one before waits for another one, as Java's clients do.
     await until_ended(config)
@@ -108,7 +110,7 @@ async def test_keys_get_another_ticket_before_the_first_one_ends(nodes: Kerberos
 
 
 async def test_keys_outlive_a_ticket_that_has_ended_unused(nodes: KerberosNodes, kdc: Kdc) -> None:
-    jaas = by_key_table(kdc.principal("idle", "-maxlife", '"1 sec"'), "idle")
+    jaas = by_key_table(kdc.principal("idle", "-maxlife", f'"{BRIEF}"'), "idle")
     log_in_again = same_client(client(nodes.bootstrap, jaas))
     await log_in_again()
     await until_ended(client(nodes.bootstrap, by_ticket_cache(kdc.ticket("idle"))))

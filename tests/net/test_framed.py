@@ -25,7 +25,7 @@ from barnabas.wire.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-LIMIT_S = 20
+LIMIT_S = 60
 
 
 def framed(body: bytes) -> bytes:

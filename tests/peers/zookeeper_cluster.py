@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+from barnabas.client.admin import Admin
 from barnabas.core.zookeeper.errors import NoNodeError
 from barnabas.net.zookeeper.client import ZooKeeperClient
 from barnabas.testing.ports import HOST
@@ -26,8 +27,10 @@ from .zookeeper import ZooKeeper
 
 T = TypeVar("T")
 KAFKA, OURS = False, True
-SESSION_MS: Final = 6000
-"""So long after a kill -9 a broker is taken for gone."""
+SESSION_MS: Final = 30_000
+"""Nobody whom a busy machine lets wait is to be taken for gone."""
+KILLED_MS: Final = 10_000
+"""A session of brokers that are killed: so long after it they are taken for gone."""
 WAIT_S: Final = 90
 _NAP_S: Final = 2
 _CHOSEN: Final = {"real": KAFKA, "ours": OURS}.get(os.environ.get("BARNABAS_MIXED", ""))
@@ -144,31 +147,49 @@ class ZooKeeperCluster:
     def hand_over(self, to: ZooKeeperBroker) -> None:
         """Give the role to this broker: the others sleep while it is taken from who has it, who wakes up without it.
 
-        Not for long: a broker that gives up the role may have to wait for answers of those who sleep.
+        Not for long: a broker that gives up the role may have to wait for answers of those who sleep. All are there
+        in the end, and know of it.
         """
         end = time.monotonic() + WAIT_S
         while not self._taken(to):
             assert time.monotonic() < end, f"broker {to.broker_id} does not become the controller"
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, self._all_know(to)).result()
 
     def _taken(self, to: ZooKeeperBroker) -> bool:
+        others = [one for one in self.brokers if one is not to]
+
         async def take(zk: ZooKeeperClient) -> bool:
-            if await _controller(zk) != to.broker_id:
-                with suppress(NoNodeError):
-                    await zk.delete("/controller")
+            for one in others:
+                one.process.pause()
             try:
+                if await _controller(zk) != to.broker_id:
+                    with suppress(NoNodeError):
+                        await zk.delete("/controller")
                 await eventually(lambda: _controller(zk), to.broker_id, _NAP_S)
             except AssertionError:
                 return False
+            finally:
+                for one in others:
+                    one.process.resume()
             return True
 
-        others = [one for one in self.brokers if one is not to]
-        for one in others:
-            one.process.pause()
-        try:
-            return self.ask(take)
-        finally:
-            for one in others:
-                one.process.resume()
+        return self.ask(take)
+
+    async def _all_know(self, controller: ZooKeeperBroker) -> None:
+        """Wait until every broker that runs knows of all others and of the controller, which takes changes."""
+        running = [one for one in self.brokers if one.process.running]
+        wanted = controller.broker_id, {one.broker_id for one in running}
+        for one in running:
+            async with Admin(one.client_config()) as admin:
+
+                async def known(admin: Admin = admin) -> tuple[int, set[int]]:
+                    told = await admin.describe_cluster()
+                    return told.controller_id, {broker.broker_id for broker in told.brokers}
+
+                await eventually(known, wanted, WAIT_S)
+        async with Admin(controller.client_config()) as admin:
+            await admin.list_partition_reassignments()
 
     def in_sync(self, *topics: str) -> None:
         """Wait until every replica of these topics is in sync, of all when none is named."""

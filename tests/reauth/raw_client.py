@@ -19,7 +19,7 @@ from barnabas.wire.record_batch import Record
 from tests.server.frames import FramePeer
 
 PAUSE_S = 0.02
-RENEWED_AFTER = 0.8
+RENEWED_AFTER = 0.6
 
 
 class Manners(StrEnum):

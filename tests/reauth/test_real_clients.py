@@ -18,7 +18,7 @@ from tests.clients_under_test.commands import CLIENTS
 
 pytestmark = pytest.mark.peer
 
-LIFE_MS: Final = 2500
+LIFE_MS: Final = 4000
 CHOSEN: Final = ("short", "in-flight", "ended", "password")
 
 

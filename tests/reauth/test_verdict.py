@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,6 +110,14 @@ def test_another_password(observation: Observation, outcome: Outcome, words: str
     found = verdict.wrong_password(observation)
     assert found.words.startswith(f"was refused when it re-authenticated, {words}")
     assert found.outcome is outcome
+
+
+def test_a_machine_that_stands_still_once_hides_no_spinning() -> None:
+    happened = list(refused(*[K.REFUSED] * 30, pause_ms=10).events)
+    late = [replace(event, at_ms=event.at_ms + 1000) for event in happened[-6:]]
+    found = verdict.wrong_password(seen(happened[:-6] + late, acted_at_ms=5, watched_ms=2000))
+    assert found.outcome is Outcome.BAD
+    assert "it does not wait" in found.words
 
 
 def test_a_client_that_logs_in_anew_gets_by() -> None:

@@ -20,7 +20,7 @@ from tests.peers.maven import compiled, java, kafka_classpath
 from tests.peers.tools import PRODUCER_PERFORMANCE, run_tool_result
 from tests.server.frames import port_of
 
-from .nodes import LONG, killed, listener_bean, session_settings
+from .nodes import LONG, WorkingClock, killed, listener_bean, session_settings
 
 pytestmark = pytest.mark.peer
 
@@ -38,7 +38,8 @@ _MODULES: Final = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     keys = [f"listener__name__long__{more}connections__max__reauth__ms" for more in ("", "plain__")]
-    with Cluster(tmp_path_factory.mktemp("java"), session_settings(**dict.fromkeys(keys, str(LIFE_MS)))) as found:
+    settings = session_settings(**dict.fromkeys(keys, str(LIFE_MS)))
+    with WorkingClock() as clock, Cluster(tmp_path_factory.mktemp("java"), settings, conduct=clock) as found:
         yield found
 
 
@@ -116,13 +117,14 @@ async def test_a_producer_is_told_when_it_cannot_renew_its_session(cluster: Clus
     running = asyncio.create_task(
         asyncio.to_thread(
             run_tool_result,
-            PRODUCER_PERFORMANCE, "--topic", topic, "--num-records", "80", "--record-size", "20",
+            PRODUCER_PERFORMANCE, "--topic", topic, "--num-records", "1200", "--record-size", "20",
             "--throughput", "20", "--command-config", str(config),
         )
     )  # fmt: skip
-    # Its connections stand, and the next that it hears of its password is that it is wrong.
+    # Its connections stand, and the next that it hears of its password is that it is wrong: what it writes then is not
+    # delivered, and what comes after that is refused, which ends the tool long before it has written all.
     await asyncio.to_thread(
-        until, lambda: listener_bean(cluster, LONG)[logins], lambda count: count >= before[logins] + 2, 20
+        until, lambda: listener_bean(cluster, LONG)[logins], lambda count: count >= before[logins] + 2, 60
     )
     await add(cluster, user, mechanism, "second-secret")
     done = await running

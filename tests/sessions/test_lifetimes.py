@@ -23,6 +23,7 @@ from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.wire.record_batch import Record, encode_batch
+from tests.clients.nodes import until
 from tests.server.frames import FramePeer, decoded, port_of
 from tests.server.requests import build
 
@@ -34,9 +35,10 @@ from .nodes import (
     SHORT,
     SHORT_MS,
     SSL,
+    StandingClock,
+    beans,
     killed,
     listener_bean,
-    pass_over,
     renew,
     served,
     session_settings,
@@ -45,11 +47,17 @@ from .nodes import (
 pytestmark = pytest.mark.slow
 
 TOKEN = b"\0root\0root-secret"
+WAITING = "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize,delayedOperation=Fetch"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("lifetimes"), session_settings()) as found:
+def clock() -> StandingClock:
+    return StandingClock()
+
+
+@pytest.fixture(scope="module")
+def cluster(clock: StandingClock, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("lifetimes"), session_settings(), conduct=clock) as found:
         yield found
 
 
@@ -65,10 +73,10 @@ def short(cluster: Cluster) -> Iterator[FramePeer]:
         yield peer
 
 
-def expire(peer: FramePeer) -> None:
+def expire(peer: FramePeer, clock: StandingClock) -> None:
     """Log in and let the session end."""
     assert peer.login("root").session_lifetime_ms == SHORT_MS
-    pass_over(time.monotonic(), SHORT_MS)
+    clock.pass_over(SHORT_MS)
 
 
 def batch(value: bytes) -> memoryview:
@@ -154,7 +162,9 @@ def test_a_session_lasts_as_the_most_specific_setting_says_and_only_the_last_ans
 
 @pytest.mark.requirement("R-07")
 @pytest.mark.parametrize("request_", ["produce", "metadata", "api versions"])
-def test_what_comes_after_the_end_is_neither_answered_nor_done(cluster: Cluster, request_: str) -> None:
+def test_what_comes_after_the_end_is_neither_answered_nor_done(
+    cluster: Cluster, clock: StandingClock, request_: str
+) -> None:
     topic = f"untouched-{request_.replace(' ', '-')}"
     cluster.create_topic(topic)
     wanted = {
@@ -166,7 +176,7 @@ def test_what_comes_after_the_end_is_neither_answered_nor_done(cluster: Cluster,
     }[request_]  # fmt: skip
     before = killed(cluster)
     with FramePeer(port_of(cluster, SHORT)) as peer:
-        expire(peer)
+        expire(peer, clock)
         peer.send(*wanted)
         with pytest.raises(ConnectionError):
             peer.receive_raw()
@@ -179,9 +189,11 @@ def test_what_comes_after_the_end_is_neither_answered_nor_done(cluster: Cluster,
 
 
 @pytest.mark.requirement("R-08", "R-09")
-def test_an_idle_connection_outlives_its_session_and_may_log_in_again(cluster: Cluster, short: FramePeer) -> None:
+def test_an_idle_connection_outlives_its_session_and_may_log_in_again(
+    cluster: Cluster, clock: StandingClock, short: FramePeer
+) -> None:
     before = killed(cluster)
-    expire(short)
+    expire(short, clock)
     assert short.silent(0.2)
     assert renew(short).session_lifetime_ms == SHORT_MS
     assert served(short)
@@ -189,14 +201,21 @@ def test_an_idle_connection_outlives_its_session_and_may_log_in_again(cluster: C
 
 
 @pytest.mark.requirement("R-10")
-def test_a_request_that_came_in_time_is_answered_after_the_end(cluster: Cluster, short: FramePeer) -> None:
+def test_a_request_that_came_in_time_is_answered_after_the_end(
+    cluster: Cluster, clock: StandingClock, short: FramePeer
+) -> None:
     cluster.create_topic("boundary")
     short.login("root")
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
     topics = [{"topic": "boundary", "partitions": [partition]}]
-    fetch = build(ApiKey.FETCH, max_wait_ms=SHORT_MS + 300, min_bytes=1, topics=topics)
+    fetch = build(ApiKey.FETCH, max_wait_ms=60_000, min_bytes=1, topics=topics)
     sent = short.send(fetch, 11)
+    until(lambda: int(beans(cluster, WAITING)[WAITING]["Value"]), lambda count: count == 1)
+    clock.pass_over(SHORT_MS)
     later = short.send(MetadataRequest(topics=[]), 9)
+    with FramePeer(port_of(cluster, OPEN)) as writer:
+        data = [{"name": "boundary", "partition_data": [{"index": 0, "records": batch(b"news")}]}]
+        writer.call(build(ApiKey.PRODUCE, acks=1, timeout_ms=5000, topic_data=data), 9)
     got, answer = short.receive(fetch, 11)
     assert (got, answer.error_code) == (sent, 0)
     with pytest.raises(ConnectionError):
@@ -206,7 +225,9 @@ def test_a_request_that_came_in_time_is_answered_after_the_end(cluster: Cluster,
 
 @pytest.mark.requirement("R-11", "H-36")
 @pytest.mark.parametrize("handshake", [0, 1])
-def test_clients_that_were_never_told_are_cut_off_as_well(cluster: Cluster, short: FramePeer, handshake: int) -> None:
+def test_clients_that_were_never_told_are_cut_off_as_well(
+    cluster: Cluster, clock: StandingClock, short: FramePeer, handshake: int
+) -> None:
     before = killed(cluster), listener_bean(cluster, SHORT)["successful-authentication-no-reauth-total"]
     short.call(SaslHandshakeRequest(mechanism="PLAIN"), handshake)
     if handshake:
@@ -214,9 +235,8 @@ def test_clients_that_were_never_told_are_cut_off_as_well(cluster: Cluster, shor
     else:
         short.send_raw(TOKEN)
         assert short.receive_raw() == b""
-    started = time.monotonic()
     assert served(short)
-    pass_over(started, SHORT_MS)
+    clock.pass_over(SHORT_MS)
     short.send(MetadataRequest(topics=[]), 9)
     with pytest.raises(ConnectionError):
         short.receive_raw()
@@ -225,8 +245,8 @@ def test_clients_that_were_never_told_are_cut_off_as_well(cluster: Cluster, shor
 
 
 @pytest.mark.requirement("R-12")
-def test_listeners_without_a_login_know_no_sessions(cluster: Cluster) -> None:
-    # The node's own setting is short, and no listener's overrides it here.
+def test_listeners_without_a_login_know_no_sessions(cluster: Cluster, clock: StandingClock) -> None:
+    # The node's own setting counts, and no listener's overrides it here.
     before = killed(cluster)
     ca = cluster.files.ca
     with (
@@ -238,7 +258,7 @@ def test_listeners_without_a_login_know_no_sessions(cluster: Cluster) -> None:
         lifetimes(secure, "SCRAM-SHA-512", cluster.admin.name, cluster.admin.password)
         short.login("root")
         assert all(served(peer) for peer in (plain, tls, secure, short))
-        pass_over(time.monotonic(), DEFAULT_MS)
+        clock.pass_over(DEFAULT_MS)
         assert served(plain)
         assert served(tls)
         for peer in (secure, short):
@@ -282,15 +302,14 @@ def test_what_may_not_change_is_named(cluster: Cluster) -> None:
         assert peer.closed()
 
 
-def test_a_session_is_not_renewed_twice_within_a_second(long: FramePeer) -> None:
+def test_a_session_is_not_renewed_twice_within_a_second(clock: StandingClock, long: FramePeer) -> None:
     long.login("root")
-    began = time.monotonic()
     assert renew(long).error_code == ErrorCode.NONE
+    clock.move(999)
     shaken = long.call(SaslHandshakeRequest(mechanism="PLAIN"))
-    assert time.monotonic() - began < 1, "this machine is too slow to ask again within a second"
     assert shaken.error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert served(long)
-    pass_over(began, 1000)
+    clock.move(1)
     assert renew(long).error_code == ErrorCode.NONE
     assert served(long)
 

@@ -20,7 +20,19 @@ from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.clients.nodes import until
 from tests.server.frames import FramePeer, port_of
 
-from .nodes import LONG, SHORT, SHORT_MS, SSL, beans, killed, listener_bean, pass_over, renew, served, session_settings
+from .nodes import (
+    LONG,
+    SHORT,
+    SHORT_MS,
+    SSL,
+    StandingClock,
+    beans,
+    killed,
+    listener_bean,
+    renew,
+    served,
+    session_settings,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -29,9 +41,14 @@ LIMITED: Final = "127.0.0.7"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def clock() -> StandingClock:
+    return StandingClock()
+
+
+@pytest.fixture(scope="module")
+def cluster(clock: StandingClock, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = session_settings(max__connections__per__ip__overrides=f"{LIMITED}:1")
-    with Cluster(tmp_path_factory.mktemp("measured"), settings) as found:
+    with Cluster(tmp_path_factory.mktemp("measured"), settings, conduct=clock) as found:
         yield found
 
 
@@ -94,14 +111,14 @@ def test_clients_that_cannot_renew_are_counted(cluster: Cluster) -> None:
 
 
 @pytest.mark.requirement("R-27")
-def test_how_long_renewals_take_is_shown(cluster: Cluster) -> None:
+def test_how_long_renewals_take_is_shown(cluster: Cluster, clock: StandingClock) -> None:
     took_ms = 120
     assert math.isnan(listener_bean(cluster, SSL)["reauthentication-latency-avg"])
     assert math.isnan(listener_bean(cluster, SSL)["reauthentication-latency-max"])
     with FramePeer(port_of(cluster, LONG)) as peer:
         peer.login("root")
         peer.call(SaslHandshakeRequest(mechanism="PLAIN"))
-        time.sleep(took_ms / 1000)  # a mechanism that takes its time
+        clock.move(took_ms)  # a mechanism that takes its time
         assert peer.call(SaslAuthenticateRequest(auth_bytes=b"\0root\0root-secret")).error_code == ErrorCode.NONE
     found = listener_bean(cluster, LONG)
     assert found["reauthentication-latency-max"] >= took_ms
@@ -109,13 +126,15 @@ def test_how_long_renewals_take_is_shown(cluster: Cluster) -> None:
 
 
 @pytest.mark.requirement("R-28", "H-38")
-def test_a_connection_that_is_cut_off_is_counted_and_the_log_says_whose_it_was_and_why(cluster: Cluster) -> None:
+def test_a_connection_that_is_cut_off_is_counted_and_the_log_says_whose_it_was_and_why(
+    cluster: Cluster, clock: StandingClock
+) -> None:
     before, of_listener = killed(cluster), listener_bean(cluster, SHORT)["expired-connections-killed-count"]
     name = f"forgetful-{time.monotonic_ns()}"
     with capture_logs() as log, FramePeer(port_of(cluster, SHORT)) as peer:
         introduce(peer, name, "1.2.3")
         peer.login("root")
-        pass_over(time.monotonic(), SHORT_MS)
+        clock.pass_over(SHORT_MS)
         peer.send(MetadataRequest(topics=[]), 9, client_id="its-id")
         assert peer.closed()
     assert killed(cluster) == before + 1
@@ -134,30 +153,28 @@ def test_a_connection_that_is_cut_off_is_counted_and_the_log_says_whose_it_was_a
 
 
 @pytest.mark.requirement("R-28")
-def test_nobody_is_cut_off_who_renews_in_time(cluster: Cluster) -> None:
+def test_nobody_is_cut_off_who_renews_in_time(cluster: Cluster, clock: StandingClock) -> None:
     before = killed(cluster)
     with FramePeer(port_of(cluster, SHORT)) as peer:
         peer.login("root")
-        began = time.monotonic()
-        for life in range(1, 3):
-            while time.monotonic() < began + 1.01 * life:
-                time.sleep(0.05)
+        for _ in range(3):
+            clock.move(SHORT_MS)
+            assert served(peer)
             assert renew(peer).session_lifetime_ms == SHORT_MS
             assert served(peer)
     assert killed(cluster) == before
 
 
 @pytest.mark.requirement("R-33")
-def test_a_connection_that_is_cut_off_gives_its_place_back(cluster: Cluster) -> None:
+def test_a_connection_that_is_cut_off_gives_its_place_back(cluster: Cluster, clock: StandingClock) -> None:
     port = port_of(cluster, SHORT)
     before = listener_bean(cluster, SHORT)["connection-count"]
     with FramePeer(port, source=LIMITED) as peer:
         peer.login("root")
-        began = time.monotonic()
         with FramePeer(port, source=LIMITED) as excess:
             assert excess.closed()
         assert listener_bean(cluster, SHORT)["connection-count"] == before + 1
-        pass_over(began, SHORT_MS)
+        clock.pass_over(SHORT_MS)
         peer.send(MetadataRequest(topics=[]), 9)
         assert peer.closed()
         until(lambda: listener_bean(cluster, SHORT)["connection-count"], lambda count: count == before)
@@ -167,16 +184,19 @@ def test_a_connection_that_is_cut_off_gives_its_place_back(cluster: Cluster) -> 
 
 
 @pytest.mark.requirement("R-33")
-def test_answers_that_nobody_reads_do_not_keep_a_connection_whose_session_is_over(cluster: Cluster) -> None:
+def test_answers_that_nobody_reads_do_not_keep_a_connection_whose_session_is_over(
+    cluster: Cluster, clock: StandingClock
+) -> None:
     port, name = port_of(cluster, SHORT), "connection-count"
     before, kills = listener_bean(cluster, SHORT)[name], killed(cluster)
     with FramePeer(port) as peer:
         peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         peer.login("root")
-        began = time.monotonic()
+        served_before = listener_bean(cluster, SHORT)["request-total"]
         for _ in range(200):
             peer.send(ApiVersionsRequest(), 2)
-        pass_over(began, SHORT_MS)
+        until(lambda: listener_bean(cluster, SHORT)["request-total"], lambda count: count > served_before)
+        clock.pass_over(SHORT_MS)
         peer.send(MetadataRequest(topics=[]), 9)
         until(lambda: listener_bean(cluster, SHORT)[name], lambda count: count == before)
     assert killed(cluster) == kills + 1
@@ -185,16 +205,15 @@ def test_answers_that_nobody_reads_do_not_keep_a_connection_whose_session_is_ove
 @pytest.mark.requirement("R-34")
 @pytest.mark.parametrize("step_s", [-7200, 7200])
 def test_a_wall_clock_that_is_set_ends_no_session_sooner_or_later(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, step_s: int
+    cluster: Cluster, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, step_s: int
 ) -> None:
     before = killed(cluster)
     really = time.time_ns
     with FramePeer(port_of(cluster, SHORT)) as peer:
         assert peer.login("root").session_lifetime_ms == SHORT_MS
-        ends = time.monotonic()
         monkeypatch.setattr(time, "time_ns", lambda: really() + step_s * 1_000_000_000)
         assert served(peer)
-        pass_over(ends, SHORT_MS)
+        clock.pass_over(SHORT_MS)
         peer.send(MetadataRequest(topics=[]), 9)
         assert peer.closed()
     assert killed(cluster) == before + 1

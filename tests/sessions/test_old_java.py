@@ -26,11 +26,13 @@ _SOURCE: Final = Path(__file__).resolve().parent / "java" / "Sender.java"
 _BUILT_AGAINST: Final = "2.3.1"
 _MODULES: Final = "org.apache.kafka.common.security"
 KILLS: Final = 3
+LIFE_MS: Final = 1000
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("old-java"), session_settings()) as found:
+    settings = session_settings(listener__name__short__connections__max__reauth__ms=str(LIFE_MS))
+    with Cluster(tmp_path_factory.mktemp("old-java"), settings) as found:
         yield found
 
 

@@ -19,18 +19,20 @@ from barnabas.wire.messages.metadata import MetadataRequest
 from tests.server.frames import LOGIN, port_of, several_listeners
 from tests.server.requests import build
 
-from .nodes import SHORT, killed, listener_bean, session_settings
+from .nodes import SHORT, WorkingClock, killed, listener_bean, session_settings
 from .recorder import SASL, recorded
 
 LIVES = 2
 LIFE_MS = 4000
-"""Long enough for the tenth or less of it, that is left when a session is renewed, to be enough on a busy machine."""
 SETTINGS = {"listener__name__short__connections__max__reauth__ms": str(LIFE_MS)}
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("channel"), session_settings(**SETTINGS)) as found:
+    with (
+        WorkingClock() as clock,
+        Cluster(tmp_path_factory.mktemp("channel"), session_settings(**SETTINGS), conduct=clock) as found,
+    ):
         yield found
 
 
@@ -98,7 +100,7 @@ async def test_a_request_without_an_answer_waits_for_the_renewal_too(cluster: Cl
     cluster.create_topic("unanswered")
     produce = build(ApiKey.PRODUCE, acks=0, timeout_ms=1000, topic_data=[])
     async with recorded("127.0.0.1", port_of(cluster, SHORT)) as tape, channel(tape.port) as open_channel:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while tape.handshakes() < 2:
                 await open_channel.send_unanswered(produce, version=9)
                 await asyncio.sleep(0.01)
@@ -111,7 +113,7 @@ async def test_a_request_without_an_answer_waits_for_the_renewal_too(cluster: Cl
 @pytest.mark.slow
 async def test_whoever_gives_up_during_a_renewal_leaves_the_connection_usable(cluster: Cluster) -> None:
     async with recorded("127.0.0.1", port_of(cluster, SHORT)) as tape, channel(tape.port) as asked:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while tape.handshakes() < 2:
                 impatient = asyncio.create_task(asked.call(MetadataRequest(topics=[])))
                 await asyncio.sleep(0)  # it has begun, and nobody has answered it
@@ -134,7 +136,7 @@ async def test_a_renewal_that_is_refused_ends_the_connection_and_is_not_tried_ag
         channel(tape.port, ChannelSettings(sasl=once)) as asked,
     ):
         renewed = asyncio.Event()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             askers = [asyncio.create_task(keep_asking(asked, renewed)) for _ in range(3)]
             done, _ = await asyncio.wait(askers)
         errors = {type(task.exception()) for task in done}

@@ -22,7 +22,8 @@ from tests.server.requests import build
 from .recorder import SASL, recorded
 
 pytestmark = pytest.mark.peer
-LIFE_MS = 4000
+LIFE_MS = 8000
+"""Long enough for the tenth or less of it, that is left when a session is renewed, to be enough on a busy machine."""
 PROTOCOL = "SASL_PLAINTEXT"
 
 
@@ -92,7 +93,7 @@ def test_the_kit_sees_from_outside_that_our_producer_renews_its_session(
         main(["reauth-check", *kafka_is, "--topic", "of-the-kit", "--client-command", command])
     said = capsys.readouterr()
     assert said.out.startswith("good     re-authenticates: its records arrived for"), said
-    assert "a session lasts 4 s; no record was lost" in said.out
+    assert f"a session lasts {LIFE_MS // 1000} s; no record was lost" in said.out
     assert ended.value.code == 0
 
 

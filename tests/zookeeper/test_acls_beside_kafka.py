@@ -58,7 +58,7 @@ def sees(broker: ZooKeeperBroker, user: str, topic: str) -> bool:
         "sasl.username": user, "sasl.password": PASSWORDS[user], "group.id": "unused",
     })  # fmt: skip
     try:
-        return consumer.list_topics(topic, timeout=30).topics[topic].error is None
+        return consumer.list_topics(topic, timeout=60).topics[topic].error is None
     finally:
         consumer.close()
 

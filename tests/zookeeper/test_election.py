@@ -46,7 +46,7 @@ def test_one_of_many_is_the_controller_and_the_next_one_follows(zookeeper: ZooKe
             (holder,) = [seat for seat in seats if seat.guard is not None]
             assert not changed.is_set()
             await found[holder.controller_id - 1][0].close()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await changed.wait()
             rest = [found[i - 1] for i in (1, 2, 3) if i != holder.controller_id]
             after = await asyncio.gather(*(election.holder(asyncio.Event()) for _, election in rest))

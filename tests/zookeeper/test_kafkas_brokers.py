@@ -58,7 +58,11 @@ def client(broker: ZooKeeperBroker, **more: object) -> dict[str, object]:
 
 
 def leader_of(broker: ZooKeeperBroker) -> int | None:
-    found = confluent_kafka.Consumer(client(broker, **{"group.id": "g"})).list_topics(timeout=10).topics.get("orders")
+    consumer = confluent_kafka.Consumer(client(broker, **{"group.id": "g"}))
+    try:
+        found = consumer.list_topics(timeout=60).topics.get("orders")
+    finally:
+        consumer.close()
     return None if found is None else found.partitions[0].leader
 
 

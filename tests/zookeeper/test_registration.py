@@ -76,7 +76,7 @@ def test_a_znode_of_our_own_earlier_session_is_replaced(zookeeper: ZooKeeper, ch
 
 def test_an_id_that_is_taken_is_said_so(zookeeper: ZooKeeper, chroot: str) -> None:
     async def run() -> None:
-        async with session(zookeeper, chroot) as other, session(zookeeper, chroot, 600) as zk:
+        async with session(zookeeper, chroot) as other, session(zookeeper, chroot, 3000) as zk:
             await Registration(other, 7, STRICT).register(b"other")
             with pytest.raises(IdTakenError, match=r"broker\.id"):
                 await Registration(zk, 7, STRICT).register(b"mine")

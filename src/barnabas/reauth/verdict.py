@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
+from statistics import median
 from typing import Final
 
 from barnabas.reauth.observation import Observation, Records
@@ -13,8 +14,8 @@ from barnabas.testing.session_events import Kind, SessionEvent
 
 SPINNING_TRIES: Final = 20
 SPINNING_PAUSE_MS: Final = 20
-"""So many tries after a refusal, with less than this between a refusal and the next connection on average, are a client
-that does not wait."""
+"""So many tries after a refusal, with less than this between a refusal and the next connection most times, are a client
+that does not wait: a busy machine may have let it wait now and then."""
 RENEWALS_FOR_A_LATE_ONE: Final = 3
 """So many renewals in time excuse one that came too late: on a busy machine no client is punctual."""
 _SPOKEN: Final = re.compile(r"authent|sasl|password|credential", re.IGNORECASE)
@@ -152,7 +153,7 @@ def _after_refusal(seen: Observation, refusal: SessionEvent) -> tuple[str, Outco
 
 
 def _pause_ms(events: Sequence[SessionEvent]) -> float:
-    """Give how long after a refusal the client connects again, on average; 0 when it never did."""
+    """Give how long after a refusal the client connects again, half of the times at most; 0 when it never did."""
     refused_at: int | None = None
     pauses: list[int] = []
     for event in events:
@@ -161,7 +162,7 @@ def _pause_ms(events: Sequence[SessionEvent]) -> float:
         elif event.kind is Kind.OPENED and refused_at is not None:
             pauses.append(event.at_ms - refused_at)
             refused_at = None
-    return sum(pauses) / len(pauses) if pauses else 0
+    return median(pauses) if pauses else 0
 
 
 def _never_began(seen: Observation) -> Verdict | None:

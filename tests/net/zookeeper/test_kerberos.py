@@ -127,7 +127,7 @@ async def test_a_kdc_that_is_away_for_a_while_leaves_a_living_client(
     kdc: Kdc, zookeeper: ZooKeeper, gate: Gate, tmp_path: Path
 ) -> None:
     kdc.principal("waiting", "-maxlife", f'"{BRIEF_S} seconds"')
-    zk = client(tmp_path, f"localhost:{gate.port}", keys(kdc, "waiting"), zookeeper__session__timeout__ms="3000")
+    zk = client(tmp_path, f"localhost:{gate.port}", keys(kdc, "waiting"), zookeeper__session__timeout__ms="6000")
     seen = Seen(zk)
     gone = asyncio.Event()
     async with client(tmp_path, zookeeper.connect, keys(kdc, "alice")) as observer, zk:

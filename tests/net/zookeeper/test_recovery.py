@@ -130,7 +130,7 @@ async def test_a_read_is_asked_again_and_a_change_is_not(
 async def test_calls_wait_for_a_connection_so_long_and_no_longer(
     zk: ZooKeeperClient, gate: Gate, direct: ZooKeeperClient
 ) -> None:
-    brief = ZooKeeperClient(replace(zk.settings, connection_timeout_ms=20_000))
+    brief = ZooKeeperClient(replace(zk.settings, connection_timeout_ms=60_000))
     seen = Seen(brief)
     async with brief:
         await gate.shut()
@@ -208,7 +208,7 @@ class TestAServerThatIsRestarted:
 
     @pytest.mark.requirement("H-33")
     async def test_a_login_that_is_refused_for_a_while_leaves_a_living_client(self, server: ZooKeeper) -> None:
-        client = ZooKeeperClient(replace(server.settings(), session_timeout_ms=2000))
+        client = ZooKeeperClient(replace(server.settings(), session_timeout_ms=6000))
         seen = Seen(client)
         async with client:
             await client.create("/strict", b"", (CREATOR_ALL, READABLE))

@@ -18,13 +18,14 @@ from barnabas.net.zookeeper.client import ZooKeeperClient
 from tests.peers.maven import ZOOKEEPER_KAFKA
 from tests.peers.tools import TOPIC_COMMAND, ToolRunner
 from tests.peers.zookeeper import ZooKeeper
-from tests.peers.zookeeper_cluster import KAFKA, OURS, ZooKeeperCluster
+from tests.peers.zookeeper_cluster import KAFKA, KILLED_MS, OURS, ZooKeeperCluster
 from tests.zookeeper.migration.test_tool import wanted
 
+from .test_mixed import all_know_the_same
 from .workload import PROPERTIES, use_everything
 from .znodes import Seen, comparable, read_tree
 
-pytestmark = [pytest.mark.peer, pytest.mark.cluster]
+pytestmark = [pytest.mark.peer, pytest.mark.cluster, pytest.mark.timeout(600)]
 
 ACL_COMMAND: Final = "kafka.admin.AclCommand"
 CONFIG_COMMAND: Final = "kafka.admin.ConfigCommand"
@@ -82,6 +83,9 @@ def made(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iter
         )
         for name, make in MAKES.items()
     }
+    for one in found.values():
+        to_be_killed = one.cluster.brokers[1]
+        to_be_killed.properties = {**to_be_killed.properties, "zookeeper.session.timeout.ms": str(KILLED_MS)}
     tools = ToolRunner(release=ZOOKEEPER_KAFKA)
     with found["theirs"].cluster, found["ours"].cluster, ThreadPoolExecutor() as threads:
         list(threads.map(lambda one: use_everything(one.cluster), found.values()))
@@ -102,6 +106,7 @@ def operate(made: Made, tools: ToolRunner, folder: Path) -> None:
         run = tools.run(tool, *where, *line.split())
         assert run.code == 0, f"{tool} {line}\n{run.stdout}{run.stderr}"
         made.printed.append(run.stdout)
+        asyncio.run(all_know_the_same(made.cluster))  # the next one may ask the other broker
 
 
 @pytest.mark.requirement("A-33", "Z-05", "Z-06")

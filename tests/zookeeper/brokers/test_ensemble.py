@@ -24,7 +24,7 @@ from .traffic import Traffic
 pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 CHROOT = "/over-ensemble"
-PATIENT = {"zookeeper.session.timeout.ms": "30000"}
+PATIENT = {"zookeeper.session.timeout.ms": "60000"}
 """A server's restart may take this long on a busy machine, and nobody is to be taken for gone meanwhile."""
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from urllib.request import urlopen
 
 import pytest
+from confluent_kafka import KafkaError
 from confluent_kafka.cimpl import NewTopic
 
 from barnabas.testing.ports import HOST, free_ports
@@ -65,13 +66,13 @@ class Measured:
     def theirs(self) -> Beans:
         """Give what Kafka's broker shows."""
         command = [java(), "-Xmx64M", "-XX:TieredStopAtLevel=1", str(_MBEANS), str(self._jmx)]
-        printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
         rows = (line.split("\t")[1:] for line in printed.splitlines())
         return _compared({name: dict(one.split("=", 1) for one in more) for name, *more in rows})
 
     def ours(self) -> Beans:
         """Give what our broker shows."""
-        with urlopen(f"http://{HOST}:{self._http}/jmx", timeout=20) as answer:
+        with urlopen(f"http://{HOST}:{self._http}/jmx", timeout=60) as answer:
             beans = json.load(answer)["beans"]
         return _compared({bean.pop("name"): {key: str(value) for key, value in bean.items()} for bean in beans})
 
@@ -92,7 +93,8 @@ def measured(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> 
     )
     found = Measured(cluster)
     with cluster:
-        do(cluster.librdkafka, lambda admin: admin.create_topics([NewTopic("measured", 3, 1)]))
+        wanted = [NewTopic("measured", 3, 1)]
+        do(cluster.librdkafka, lambda admin: admin.create_topics(wanted), KafkaError.TOPIC_ALREADY_EXISTS)
         cluster.in_sync("measured")
         yield found
 

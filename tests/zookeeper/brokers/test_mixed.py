@@ -27,7 +27,7 @@ from barnabas.wire.errors import ApiError
 from tests.peers.eventually import eventually
 from tests.peers.kafka_zookeeper import ZooKeeperBroker
 from tests.peers.zookeeper import ZooKeeper
-from tests.peers.zookeeper_cluster import KAFKA, OURS, WAIT_S, ZooKeeperCluster
+from tests.peers.zookeeper_cluster import KAFKA, KILLED_MS, OURS, WAIT_S, ZooKeeperCluster
 
 from .admins import do
 from .traffic import Traffic
@@ -45,7 +45,10 @@ def cluster(
     """Give three secured brokers; broker 1 is of the other make."""
     folder = tmp_path_factory.mktemp("mixed")
     jaas = zookeeper.client_jaas()
-    with ZooKeeperCluster(folder, zookeeper, chroot, MIXTURES[request.param], jaas=jaas, set_acl=True) as found:
+    brief = {"zookeeper.session.timeout.ms": str(KILLED_MS)}
+    with ZooKeeperCluster(
+        folder, zookeeper, chroot, MIXTURES[request.param], jaas=jaas, set_acl=True, properties=brief
+    ) as found:
         yield found
 
 

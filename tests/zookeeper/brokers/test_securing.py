@@ -132,7 +132,7 @@ def change_what_is_strict(cluster: ZooKeeperCluster, topic: str) -> None:
 
     cluster.ask(close, user="kafka")
     more = [NewPartitions(topic.rpartition("/")[2], 2)]
-    do(cluster.librdkafka, lambda admin: admin.create_partitions(more))
+    do(cluster.librdkafka, lambda admin: admin.create_partitions(more), KafkaError.INVALID_PARTITIONS)
     assert cluster.ask(open_again) == 2
 
 

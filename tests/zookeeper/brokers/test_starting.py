@@ -36,6 +36,9 @@ sys.meta_path.insert(0, Missing())
 """
 _DIGEST: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
 SESSION_MS: Final = 2000
+"""Of a broker that is to lose its session."""
+STARTING_MS: Final = 4000
+"""Of those that try to start: twice as long they wait for another one with their id to go."""
 WAIT_S: Final = 60
 
 
@@ -53,8 +56,8 @@ def file_of(folder: Path, connect: str, **more: str) -> Path:
     rows = {
         "broker.id": "7",
         "zookeeper.connect": connect,
-        "zookeeper.session.timeout.ms": str(SESSION_MS),
-        "zookeeper.connection.timeout.ms": "30000",
+        "zookeeper.session.timeout.ms": str(STARTING_MS),
+        "zookeeper.connection.timeout.ms": "60000",
         "listeners": f"PLAINTEXT://{HOST}:{port}",
         "log.dirs": str(folder / "data"),
         **{key.replace("_", "."): value for key, value in more.items()},

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
 from barnabas.client.admin import Admin
@@ -43,7 +43,8 @@ def test_either_kind_coordinates_transactions_of_both_and_the_other_takes_them_o
     cluster: ZooKeeperCluster, coordinator: int
 ) -> None:
     topic = f"kept-{coordinator}"
-    do(cluster.librdkafka, lambda admin: admin.create_topics([NewTopic(topic, 2, replica_assignment=LEADERS)]))
+    wanted = [NewTopic(topic, 2, replica_assignment=LEADERS)]
+    do(cluster.librdkafka, lambda admin: admin.create_topics(wanted), KafkaError.TOPIC_ALREADY_EXISTS)
     cluster.in_sync(topic)
     transactional_id = asyncio.run(coordinated_by(cluster.brokers[0], coordinator))
     one = producer(cluster, transactional_id)

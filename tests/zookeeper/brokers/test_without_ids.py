@@ -110,6 +110,7 @@ def seen(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iter
         ours.start()
         found.ids.append(pair.registered())
         theirs.stop()
+        asyncio.run(leads(ours))
         found.answers["ours"] = answers(ours)
         pair.mark()
         found.stayed["ours"] = pair.topics_once_unmarked()
@@ -132,6 +133,12 @@ def seen(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iter
 async def make_topic(broker: ZooKeeperBroker) -> None:
     async with Admin(broker.client_config()) as admin:
         assert await admin.create_topics([NewTopic(ORDERS, assignments={0: [broker.broker_id]})]) == {ORDERS: None}
+
+
+async def leads(broker: ZooKeeperBroker) -> None:
+    """Wait until the broker is the controller: nobody else answers this, and our client asks until somebody does."""
+    async with Admin(broker.client_config()) as admin:
+        await admin.list_partition_reassignments()
 
 
 async def serves(broker: ZooKeeperBroker) -> None:

@@ -204,7 +204,7 @@ class Authentication:
             lambda name: self._conduct.lifetime_ms(client, limits[name]),
             partial(self._principal, client),
         )
-        return SaslGate(server, self._clock, limits)
+        return SaslGate(server, self._conduct.clock(client, self._clock), limits)
 
     def _principal(self, client: ClientConnection, mechanism: str, verified: Verified) -> KafkaPrincipal:
         return self._conduct.principal(client, self._principals.of_sasl(client, mechanism, verified))

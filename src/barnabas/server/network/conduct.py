@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from barnabas.model.ports import Clock
     from barnabas.model.principal import KafkaPrincipal
     from barnabas.server.context import ClientConnection
     from barnabas.server.network.session_limit import SessionLimit
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 class SessionConduct:
     """Does as configured and looks at nothing; override what is to be otherwise."""
+
+    def clock(self, client: ClientConnection, clock: Clock) -> Clock:
+        """Give the clock that a client's sessions are measured on. clock: the node's."""
+        return clock
 
     def lifetime_ms(self, client: ClientConnection, limit: SessionLimit) -> int:
         """Give how long the session that begins now may last, 0 for without end. limit: what is configured."""
