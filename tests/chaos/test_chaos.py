@@ -15,7 +15,6 @@ SECONDS = 18
 @pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.cluster
-@pytest.mark.timeout(900)
 def test_nothing_that_was_acknowledged_is_lost(barnabas_clusters: MakeCluster) -> None:
     cluster = barnabas_clusters(combined=3, processes=True, proxied=True)
     seed = int(os.environ.get("BARNABAS_SEED", "1"))

@@ -21,7 +21,6 @@ PATIENCE_MS = 120_000
 @pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.cluster
-@pytest.mark.timeout(900)
 def test_a_rolling_restart_fails_no_request(barnabas_clusters: MakeCluster) -> None:
     # Three copies of a new topic want three brokers, and one that leaves in order takes no new partitions.
     settings = {"default.replication.factor": "2", "request.timeout.ms": str(PATIENCE_MS)}

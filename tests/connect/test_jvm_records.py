@@ -44,7 +44,7 @@ from tests.peers.connect import FILE_SOURCE, JvmWorker
 from tests.peers.kafka import RealKafka
 from tests.peers.maven import CONNECT_LINES
 
-pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.peer]
 PATIENCE_SECONDS = 120.0
 
 

@@ -18,7 +18,7 @@ from tests.connect.workers import running, source, states, status, until, worker
 from tests.peers.connect import JvmWorker
 from tests.peers.eventually import eventually
 
-pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.peer]
 
 
 @asynccontextmanager

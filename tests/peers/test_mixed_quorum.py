@@ -82,7 +82,6 @@ async def until_listening(port: int) -> None:
     await eventually(taken, True, WAIT_S)
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("static", [False, True])
 async def test_leadership_moves_from_kafka_to_us_and_back(tmp_path: Path, static: bool) -> None:
     quorum = Quorum(tmp_path, static=static, settings=PATIENT)

@@ -16,7 +16,7 @@ from barnabas.client.group_consumer import GroupConsumer
 from barnabas.client.producer import Producer
 from tests.conformance.test_metric_names import OURS, REAL, Beans, MeasuredCluster
 
-pytestmark = [pytest.mark.peer, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 LIFE_MS: Final = 10_000
 """Long enough for the tenth or less of it, that is left when a session is renewed, to be enough on a busy machine."""

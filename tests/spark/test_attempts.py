@@ -19,7 +19,7 @@ from .processes import APP, StandaloneCluster
 from .sinks import Sink, once
 from .straggling import LATE, MISSED, ROWS
 
-pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.peer]
 TIMEOUT_S: Final = 600
 ROOT: Final = Path(__file__).parents[2]
 

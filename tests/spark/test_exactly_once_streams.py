@@ -21,7 +21,7 @@ from tests.peers.kafka import RealKafka
 from .killing import write_numbers
 from .sinks import Sink, once
 
-pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.peer]
 PER_BATCH: Final = 20
 TIMEOUT_S: Final = 400
 ROOT: Final = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import pytest
 from .conftest import Topics
 from .processes import APP, StandaloneCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.peer]
 TIMEOUT_S = 400
 
 

@@ -22,7 +22,7 @@ from barnabas.spark.group_offsets import GroupOffsetListener
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.peer]
 PATIENCE_S = 180
 NOT_YET = (
     KafkaError.NOT_COORDINATOR,

@@ -54,7 +54,6 @@ def killed_writer(writer: subprocess.Popen[str], directory: Path, seed: int, aft
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(900)
 def test_nothing_acknowledged_is_lost_over_a_hundred_kills(tmp_path: Path) -> None:
     rng = Random(4711)
     directory = tmp_path / "data"

@@ -16,7 +16,7 @@ SEED = "833"
 """By which loops are killed, alone and with a node, and replaced, before anything else happens."""
 WAIT_SECONDS = 120
 
-pytestmark = [pytest.mark.slow, pytest.mark.crash, pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.crash, pytest.mark.cluster]
 
 
 def test_each_record_comes_through_once_whatever_is_killed(barnabas_clusters: MakeCluster, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from barnabas.model.uuid import Uuid
 from .conftest import Both
 from .side import FEATURES, ControllerSide, an_id
 
-pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.peer]
 
 
 def test_registrations(both: Both) -> None:

@@ -8,7 +8,7 @@ from .conftest import Both, Start
 from .side import ControllerSide
 from .test_partitions import BROKER, TOPIC, elect
 
-pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.peer]
 
 
 def test_replicas_stay_eligible_below_the_minimum(with_elr: Both) -> None:

@@ -7,7 +7,7 @@ import pytest
 from .conftest import Both, Start
 from .side import FEATURES, ControllerSide, an_id
 
-pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.peer]
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 VERSION, ELR = "metadata.version", "eligible.leader.replicas.version"

@@ -9,7 +9,7 @@ import pytest
 from .conftest import Both
 from .side import ControllerSide, an_id
 
-pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.peer]
 
 TOPIC, BROKER = 2, 4
 

@@ -18,7 +18,7 @@ from tests.connect.workers import until
 
 from .conftest import Topics, Watched
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def config(topic: str, file: Path, **producer: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ from tests.spark.processes import APP, StandaloneCluster
 
 from .conftest import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PATIENCE_S = 240
 SLOW_SELECT = "cast(value as int) n, aggregate(sequence(1, 2000), 0L, (sum, i) -> sum + i * int(value)) work"
 

@@ -13,7 +13,7 @@ from barnabas.connect.spark_worker import spark_worker
 from tests.connect.test_mixed_group import jvm_worker
 from tests.connect.workers import read_lines, running_worker, source, states, status, until, worker_properties
 
-pytestmark = [pytest.mark.peer, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.peer, pytest.mark.spark]
 
 
 async def test_connectors_move_between_both_kinds(

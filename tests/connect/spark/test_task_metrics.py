@@ -20,7 +20,7 @@ from barnabas.net.clock import SystemClock
 from .conftest import Topics, Watched
 from .test_tasks import Collected, config
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 WITHOUT_TOMBSTONES = {
     "transforms": "t",
     "transforms.t.type": "Filter",

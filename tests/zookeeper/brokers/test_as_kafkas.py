@@ -25,7 +25,7 @@ from .test_mixed import all_know_the_same
 from .workload import PROPERTIES, use_everything
 from .znodes import Seen, comparable, read_tree
 
-pytestmark = [pytest.mark.peer, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.peer, pytest.mark.cluster]
 
 ACL_COMMAND: Final = "kafka.admin.AclCommand"
 CONFIG_COMMAND: Final = "kafka.admin.ConfigCommand"

@@ -46,7 +46,6 @@ def cluster(ensemble: ZooKeeper, tmp_path: Path) -> Iterator[ZooKeeperCluster]:
 
 
 @pytest.mark.requirement("Z-22")
-@pytest.mark.timeout(600)
 def test_brokers_serve_while_their_ensemble_is_secured(cluster: ZooKeeperCluster, ensemble: ZooKeeper) -> None:
     """jaasLoginRenew stands beside authProvider.1 in the secured servers' files."""
     registered = registrations(cluster)

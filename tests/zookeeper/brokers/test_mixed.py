@@ -53,7 +53,6 @@ def cluster(
 
 
 @pytest.mark.requirement("A-33")
-@pytest.mark.timeout(600)
 def test_the_controller_moves_both_ways_and_nothing_is_lost(cluster: ZooKeeperCluster) -> None:
     one, other, third = cluster.brokers
     with Traffic(cluster.librdkafka, LOADED, partitions=3, replicas=3) as traffic:

@@ -71,7 +71,6 @@ def acl(cluster: ZooKeeperCluster, path: str) -> str:
 
 
 @pytest.mark.requirement("Z-04", "Z-09", "Z-10", "Z-11", "Z-12", "Z-17")
-@pytest.mark.timeout(600)
 def test_a_cluster_is_secured_and_opened_again_under_load(
     cluster: ZooKeeperCluster, zookeeper: ZooKeeper, migration: Migration
 ) -> None:

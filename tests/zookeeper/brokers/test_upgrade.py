@@ -131,7 +131,6 @@ def make_topic(broker: ZooKeeperBroker, name: str) -> None:
 
 
 @pytest.mark.requirement("F-42")
-@pytest.mark.timeout(600)
 def test_brokers_forward_after_the_second_step_only(cluster: ZooKeeperCluster) -> None:
     one, other = cluster.brokers
     made = count()

@@ -64,7 +64,6 @@ async def in_sync(zk: ZooKeeperClient) -> None:
 
 
 @pytest.mark.requirement("Z-17")
-@pytest.mark.timeout(600)
 def test_a_secured_cluster_is_opened_under_load(
     brokers: list[ZooKeeperBroker], zookeeper: ZooKeeper, migration: Migration
 ) -> None:

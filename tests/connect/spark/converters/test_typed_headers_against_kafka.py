@@ -25,7 +25,7 @@ from tests.connect.spark.kafka_side import (
 from tests.connect.spark.samples import Record, envelope, fields
 from tests.peers.maven import connect_classpath
 
-pytestmark = [pytest.mark.peer, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.peer, pytest.mark.spark]
 
 _PACKAGE: Final = "org.apache.kafka.connect.converters."
 
