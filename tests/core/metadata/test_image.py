@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import pkgutil
+from dataclasses import replace
 from importlib import import_module
 from inspect import isfunction
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from immutables import Map
 
 from barnabas.core import metadata
+from barnabas.core.metadata.acls import acl_record
 from barnabas.core.metadata.features import UnsupportedFeatureError
 from barnabas.core.metadata.image import TOPICS, WHOLE, MetadataImage, known_records, replay_one, snapshot_records
 from barnabas.core.metadata.runs import replay
 from barnabas.core.replicated import ReplayError, UnknownRecordError, VersionedRecord, replayed_by
+from barnabas.model.acl import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
 from barnabas.wire import records as record_package
 from barnabas.wire.records.access_control_entry_record import AccessControlEntryRecord
 from barnabas.wire.records.begin_transaction_record import BeginTransactionRecord
@@ -53,6 +64,27 @@ def test_a_snapshot_is_the_same_whatever_the_order_of_events(log: list[Any]) -> 
     again = list(snapshot_records(replay(MetadataImage.EMPTY, once)))
     assert once == again
     assert all(r.record.MIN_VERSION <= r.version <= r.record.MAX_VERSION for r in once)
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_a_rule_with_several_ids_is_known_by_the_smallest(gone: int) -> None:
+    binding = AclBinding(
+        ResourcePattern(ResourceType.TOPIC, "x", PatternType.LITERAL),
+        "User:alice", "*", AclOperation.READ, AclPermissionType.ALLOW,
+    )  # fmt: skip
+    ids = [a_uuid(2), a_uuid(1), a_uuid(3)]
+    image = replay_one(MetadataImage.EMPTY, FIRST)
+    for each in ids:
+        image = replay_one(image, acl_record(each, binding).record)
+    assert image.acls.ids == Map({binding: ids[1]})
+    image = replay_one(image, RemoveAccessControlEntryRecord(id=ids.pop(gone)))
+    assert image.acls.ids == Map({binding: min(ids)})
+    other = replace(binding, principal="User:bob")
+    image = replay_one(image, acl_record(min(ids), other).record)  # an id that is given anew
+    assert image.acls.ids == Map({binding: max(ids), other: min(ids)})
+    for each in ids:
+        image = replay_one(image, RemoveAccessControlEntryRecord(id=each))
+    assert not image.acls.ids
 
 
 def test_every_metadata_record_of_kafka_has_a_replay() -> None:

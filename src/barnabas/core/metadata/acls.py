@@ -26,7 +26,7 @@ from barnabas.wire.records.remove_access_control_entry_record import RemoveAcces
 
 @dataclass(frozen=True, slots=True)
 class AclsImage:
-    """The rules by id, and the ids by rule."""
+    """The rules by id, and the ids by rule: the smallest of a rule that has several, as odd logs may give it."""
 
     by_id: Map[Uuid, AclBinding] = field(default_factory=Map)
     ids: Map[AclBinding, Uuid] = field(default_factory=Map)
@@ -56,15 +56,30 @@ class AclRun:
         """Take one record; ReplayError when it does not fit, and then the run is as it was."""
         if isinstance(record, AccessControlEntryRecord):
             binding = binding_of(record)
+            before = self._by_id.get(record.id)
+            if before is not None and before != binding:
+                self._remove(record.id, before)
             self._by_id[record.id] = binding
-            self._ids[binding] = record.id
+            known = self._ids.get(binding)
+            if known is None or record.id < known:
+                self._ids[binding] = record.id
             return
         removed = self._by_id.get(record.id)
         if removed is None:
             raise ReplayError(f"the metadata log removes ACL {record.id}, which no earlier record made")
-        del self._by_id[record.id]
-        if self._ids.get(removed) == record.id:
-            del self._ids[removed]
+        self._remove(record.id, removed)
+
+    def _remove(self, acl_id: Uuid, binding: AclBinding) -> None:
+        del self._by_id[acl_id]
+        if self._ids.get(binding) != acl_id:
+            return
+        del self._ids[binding]
+        if len(self._by_id) > len(self._ids):  # some rule has several ids, this one perhaps
+            left = self._by_id.finish()
+            self._by_id = left.mutate()
+            same = [other for other, rule in left.items() if rule == binding]
+            if same:
+                self._ids[binding] = min(same)
 
     def binding(self, acl_id: Uuid) -> AclBinding | None:
         """Give the rule with that id as the run has left it so far, None when there is none."""
