@@ -111,18 +111,18 @@ async def test_a_producer_is_told_when_it_cannot_renew_its_session(cluster: Clus
     allow(cluster, user, topic)
     config = client_file(tmp_path, cluster, mechanism, user, "first-secret")
     with config.open("a", encoding="utf-8") as more:
-        more.write("max.block.ms=300\nrequest.timeout.ms=2000\ndelivery.timeout.ms=3000\n")
+        more.write("max.block.ms=50\nreconnect.backoff.max.ms=100\nrequest.timeout.ms=2000\ndelivery.timeout.ms=3000\n")
     logins, failures = "successful-authentication-total", "failed-reauthentication-total"
     before = listener_bean(cluster, LONG)
     running = asyncio.create_task(
         asyncio.to_thread(
             run_tool_result,
-            PRODUCER_PERFORMANCE, "--topic", topic, "--num-records", "1200", "--record-size", "20",
+            PRODUCER_PERFORMANCE, "--topic", topic, "--num-records", "400", "--record-size", "20",
             "--throughput", "20", "--command-config", str(config),
         )
     )  # fmt: skip
     # Its connections stand, and the next that it hears of its password is that it is wrong: what it writes then is not
-    # delivered, and what comes after that is refused, which ends the tool long before it has written all.
+    # delivered. It writes for twenty seconds, since a busy machine may come to this late.
     await asyncio.to_thread(
         until, lambda: listener_bean(cluster, LONG)[logins], lambda count: count >= before[logins] + 2, 60
     )
