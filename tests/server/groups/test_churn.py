@@ -173,10 +173,12 @@ def test_no_record_is_lost_and_none_goes_to_two(cluster: Cluster, protocols: lis
     members = [member(0)]
     try:
         for change in range(CHANGES):
-            send()
             # One change at a time: librdkafka 2.16 says that it owns nothing while it takes an assignment up. A group
-            # that changes just then, Kafka's or ours, gives these partitions to others.
+            # that changes just then, Kafka's or ours, gives these partitions to others. Who reads has taken it up.
             until(shares, is_balanced, WAIT_SECONDS)
+            send()
+            until(lambda: len(group.read) >= sent.total(), bool, WAIT_SECONDS)
+            send()
             if len(members) > 1 and (len(members) == MEMBERS or chance.random() < 0.5):
                 members.pop(chance.randrange(len(members))).stop()
             else:
