@@ -189,7 +189,7 @@ def _subclasses(kind: type[Any]) -> list[type[Any]]:
 
 @asynccontextmanager
 async def watching(
-    spark: SparkSession, bootstrap: str, scratch: Path, *, graceful_ms: int = 60_000
+    spark: SparkSession, bootstrap: str, scratch: Path, *, graceful_ms: int = 20_000
 ) -> AsyncIterator[Watched]:
     """Give a runtime of its own on a session; all of its tasks are stopped in the end. scratch: a folder to make."""
     scratch.mkdir()
