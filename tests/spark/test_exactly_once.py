@@ -21,6 +21,13 @@ from barnabas.testing.cluster import Cluster
 from .sinks import Sink, once, rows
 
 PREFIX: Final = "job"
+NEEDED: Final = (
+    ("write", "transactional_id", PREFIX),
+    ("read", "group", PREFIX),
+    ("write", "topic", "once"),
+    ("read", "topic", "once"),
+)
+"""What a query's user must be allowed, by prefix."""
 
 
 class Query:
@@ -167,6 +174,20 @@ def test_an_attempt_that_passed_the_one_that_was_done_leaves_nothing_open_when_t
     query.wait_seen(once(1))
 
 
+def test_who_has_begun_is_shut_out_also_where_no_mark_can_be_left(
+    query: Query, barnabas: Cluster, tmp_path: Path
+) -> None:
+    alice = barnabas.as_user("alice")
+    for operation, kind, name in NEEDED:
+        alice.allow(operation, kind, name, prefixed=True)
+    alice.deny("write", "transactional_id", f"{PREFIX}-{query.run}a-given-up")
+    query.options = replace(query.options, client=parse_write_options(Sink.of_user(alice, tmp_path).options).client)
+    query.attempt("a", None, 2)  # and here its executor is lost
+    query.give_up("a", [], 0)
+    query.commit(None, query.write(None, 1, 0))
+    query.wait_seen(once(1))
+
+
 def test_a_batch_that_has_other_rows_than_when_it_was_committed_is_refused(query: Query) -> None:
     query.commit(3, query.write(3, 0, 0, 1))
     with pytest.raises(SourceError, match=r"committed before with 2 rows, and has 3 now.*exactlyOnce=false"):
@@ -224,9 +245,7 @@ def test_the_acl_that_is_missing_is_named(
     query: Query, barnabas: Cluster, tmp_path: Path, missing: int | None, says: str | None
 ) -> None:
     alice = barnabas.as_user("alice")
-    needed = [("write", "transactional_id", PREFIX), ("read", "group", PREFIX), ("write", "topic", "once"),
-              ("read", "topic", "once")]  # fmt: skip
-    for number, (operation, kind, name) in enumerate(needed):
+    for number, (operation, kind, name) in enumerate(NEEDED):
         if number != missing:
             alice.allow(operation, kind, name, prefixed=True)
     client = parse_write_options(Sink.of_user(alice, tmp_path).options).client

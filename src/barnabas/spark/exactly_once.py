@@ -113,9 +113,12 @@ def abort(options: WriteOptions, written: Sequence[RowsWritten], running: Sequen
             async with _patience(cluster):
                 if known is not None:
                     await attempts.give_up(cluster, known)
-                await _shut_out(cluster, running)
-        finally:
-            await aborted
+        finally:  # who has begun is shut out also where who is late cannot be told
+            try:
+                async with _patience(cluster):
+                    await _shut_out(cluster, running)
+            finally:
+                await aborted
 
     try:
         with _cluster(options) as bridge:
